@@ -1,0 +1,128 @@
+package events
+
+import "time"
+
+// Facts about models belong to evt.system.model.<id>, where id is
+// [ModelAggregateID] of worker and model.
+
+// ModelLoadRequested is the wish to have a model in memory.
+type ModelLoadRequested struct {
+	Ref
+	Decision
+	Model  ModelID  `json:"model"`
+	Worker WorkerID `json:"worker"`
+}
+
+// ModelLoaded says that a model is healthy, ours, and answered a probe.
+type ModelLoaded struct {
+	Ref
+	Model       ModelID       `json:"model"`
+	Worker      WorkerID      `json:"worker"`
+	PID         int           `json:"pid"`
+	ContextSize int           `json:"context_size"` // tokens
+	Latency     time.Duration `json:"latency_ns"`   // from the spawn to the probe's answer
+	Server      string        `json:"server"`       // llama-server's own version
+}
+
+// ModelUnloadRequested is the wish to have a model out of memory.
+type ModelUnloadRequested struct {
+	Ref
+	Decision
+	Model  ModelID  `json:"model"`
+	Worker WorkerID `json:"worker"`
+	Force  bool     `json:"force,omitempty"` // do not wait for what is in flight
+}
+
+// ModelUnloaded says that the model's process is dead.
+type ModelUnloaded struct {
+	Ref
+	Model  ModelID  `json:"model"`
+	Worker WorkerID `json:"worker"`
+	Reason string   `json:"reason"`
+}
+
+// ModelCrashed says that llama-server ended unasked.
+type ModelCrashed struct {
+	Ref
+	Model    ModelID  `json:"model"`
+	Worker   WorkerID `json:"worker"`
+	ExitCode int      `json:"exit_code"`        // -1: by a signal
+	Signal   string   `json:"signal,omitempty"` // "killed"
+	Log      []string `json:"log,omitempty"`    // the last lines
+}
+
+// ModelLoadFailed says that a model could not be loaded.
+type ModelLoadFailed struct {
+	Ref
+	Model  ModelID  `json:"model"`
+	Worker WorkerID `json:"worker"`
+	Reason string   `json:"reason"`
+	Log    []string `json:"log,omitempty"`
+}
+
+// A WorkerRole is what a process does.
+type WorkerRole string
+
+const (
+	RoleKernel      WorkerRole = "kernel"
+	RoleToolWorker  WorkerRole = "tool-worker"
+	RoleModelWorker WorkerRole = "model-worker"
+	RoleProjector   WorkerRole = "projector"
+)
+
+// WorkerStarted announces a process and what it offers. What the kernel knows
+// of tools, models and policy it has from here alone, so that a fold of the log
+// knows it too.
+type WorkerStarted struct {
+	Ref
+	Role        WorkerRole   `json:"role"`
+	Boot        string       `json:"boot"`
+	Host        string       `json:"host"`
+	PID         int          `json:"pid"`
+	Version     string       `json:"version"`
+	Concurrency int          `json:"concurrency,omitempty"`
+	Tools       []ToolOffer  `json:"tools,omitempty"`
+	Models      []ModelOffer `json:"models,omitempty"`
+	Settings    *Settings    `json:"settings,omitempty"` // the kernel's
+}
+
+// WorkerStopped says that a process ended in good order.
+type WorkerStopped struct {
+	Ref
+	Boot   string `json:"boot"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// CommandRejected answers a command that cannot be carried out, with every
+// reason.
+type CommandRejected struct {
+	Ref
+	Decision
+	Subject string   `json:"subject"` // as published
+	Reasons []string `json:"reasons"`
+}
+
+// AuditCheckpoint states the hash chain over all events up to Through.
+type AuditCheckpoint struct {
+	Ref
+	Through   uint64 `json:"through"`
+	Chain     string `json:"chain_sha256"`
+	Key       string `json:"key"`
+	Signature string `json:"signature"`
+}
+
+// ModelAggregateID names one model on one worker.
+func ModelAggregateID(w WorkerID, modelToken string) string {
+	return Token(string(w) + "_" + modelToken)
+}
+
+func (ModelLoadRequested) FactName() FactName   { return "model.load_requested" }
+func (ModelLoaded) FactName() FactName          { return "model.loaded" }
+func (ModelUnloadRequested) FactName() FactName { return "model.unload_requested" }
+func (ModelUnloaded) FactName() FactName        { return "model.unloaded" }
+func (ModelCrashed) FactName() FactName         { return "model.crashed" }
+func (ModelLoadFailed) FactName() FactName      { return "model.load_failed" }
+func (WorkerStarted) FactName() FactName        { return "worker.started" }
+func (WorkerStopped) FactName() FactName        { return "worker.stopped" }
+func (CommandRejected) FactName() FactName      { return "command.rejected" }
+func (AuditCheckpoint) FactName() FactName      { return "audit.checkpoint" }

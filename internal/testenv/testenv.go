@@ -96,7 +96,7 @@ func build() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	_, err = run("go", "build", "-tags", Tags, "-o", dir+string(filepath.Separator), "./cmd/...")
+	_, err = run("go", "build", "-tags", Tags, "-buildvcs=false", "-o", dir+string(filepath.Separator), "./cmd/...")
 	return dir, err
 }
 

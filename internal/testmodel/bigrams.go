@@ -16,7 +16,7 @@ const (
 
 // slowTokens is how many tokens without use a slow model has. Each token of an
 // answer costs a row of weights for every one of them; a prompt's cost nothing.
-const slowTokens = 20000
+const slowTokens = 100000
 
 // bigrams are the model: how much one token wants another after it.
 type bigrams map[[2]int]float32
@@ -85,7 +85,7 @@ func ground(v *vocabulary) []float32 {
 	}
 	likings[v.ids[space]] = 1
 	likings[v.ids[`\`]] = 1
-	for i, text := range []string{"a", "1", "0", "f", "[", "{", ":", ",", `"`, "]", "}", end} {
+	for i, text := range []string{"1", "0", "f", "[", "{", ":", ",", "]", "}", "a", `"`, end} {
 		likings[v.ids[text]] = float32(2 * math.Pow(1.4, float64(i+1)))
 	}
 	return likings

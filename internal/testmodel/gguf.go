@@ -22,7 +22,7 @@ const (
 const alignment = 32
 
 // A gguf is a model file in the making: metadata, then tensors of 32-bit floats.
-// Nothing here fails before write.
+// Nothing here fails before save.
 type gguf struct {
 	keys    bytes.Buffer
 	count   uint64
@@ -103,9 +103,9 @@ func (g *gguf) tensor(name string, data []float32, dims ...int) {
 	g.tensors = append(g.tensors, t)
 }
 
-// write makes the file, which must not be in use. A file that could not be
+// save makes the file, which must not be in use. A file that could not be
 // written whole is removed.
-func (g *gguf) write(path string) (err error) {
+func (g *gguf) save(path string) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("write model: %w", err)

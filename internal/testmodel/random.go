@@ -26,5 +26,5 @@ func Random(path string, seed int64) error {
 	for i := range s.layers {
 		g.layer(i, s, weights)
 	}
-	return g.write(path)
+	return g.save(path)
 }

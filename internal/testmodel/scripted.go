@@ -92,5 +92,5 @@ func Scripted(path string, s Script) error {
 			b.turn(v, turnToken(key, turn), answer, last, Final("Done."))
 		}
 	}
-	return b.model(v, template(counts), s.Slow).write(path)
+	return b.model(v, template(counts), s.Slow).save(path)
 }

@@ -1,0 +1,59 @@
+# Correx. `make help` lists the targets; scripts/ fetches what they need.
+
+GO ?= go
+TAGS := sqlite_fts5
+# Without the version control's stamp, which fails in a checkout of another user's.
+BUILD := -tags $(TAGS) -buildvcs=false
+TEST := $(GO) test -tags $(TAGS) -p 2
+
+# SQLite is C.
+export CGO_ENABLED := 1
+
+# Tests that draw at random say so, and draw again from the same seed.
+CORREX_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+export CORREX_SEED
+
+# The real programs that tests and the demo run against.
+PROGRAMS = set -e; \
+	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
+	CORREX_NATS=$$(scripts/nats); \
+	export CORREX_LLAMA_SERVER CORREX_NATS;
+SEED = echo "seed: CORREX_SEED=$(CORREX_SEED)";
+
+.PHONY: build demo test check soak bench clean help need
+
+build: need ## build bus, model-worker, tool-worker and projector into bin/
+	@echo "building into bin/ (the first time takes a minute or two) ..."
+	@$(GO) build $(BUILD) -o bin/ ./cmd/...
+
+demo: build ## fetch a small model and show a whole session; CORREX_MODEL and YES=1 are its options
+	@set -e; \
+	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
+	CORREX_MODEL=$$(scripts/model); \
+	export CORREX_LLAMA_SERVER CORREX_MODEL; \
+	exec scripts/demo
+
+test: need ## run the tests, against the real NATS, SQLite and llama-server
+	@$(PROGRAMS) $(SEED) $(TEST) -timeout 20m ./...
+
+check: need ## all that a change must pass: gofmt, vet, staticcheck, the tests with -race
+	@echo "gofmt ..."; \
+	bad=$$(gofmt -l .) && [ -z "$$bad" ] || { echo "not formatted (gofmt -w mends it):" $$bad; exit 1; }
+	@echo "go vet ..."; $(GO) vet -tags $(TAGS) ./...
+	@set -e; staticcheck=$$(scripts/staticcheck); echo "staticcheck ..."; "$$staticcheck" -tags $(TAGS) ./...
+	@$(PROGRAMS) $(SEED) $(TEST) -race -count 1 -timeout 20m ./...
+
+soak: need ## the long tests: hours of faults
+	@$(PROGRAMS) $(SEED) CORREX_SOAK=1 $(TEST) -count 1 -timeout 120m ./...
+
+bench: need ## measure, and print the table of docs
+	@$(PROGRAMS) exec $(GO) run $(BUILD) ./internal/bench
+
+clean: ## remove what was built; rm -rf .cache removes what was fetched
+	rm -rf bin .cache/test-bin .cache/test-bin.lock
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 10
+
+need:
+	@scripts/need go cc

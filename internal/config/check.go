@@ -1,0 +1,216 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"correx/pkg/events"
+)
+
+// A Fault is one thing that is wrong.
+type Fault struct {
+	Key   string // "approval.wait"; empty: of the whole
+	Place string // "correx.yaml:12", a variable or a flag; empty: a default
+	Text  string // how it is wrong, and how to mend it
+}
+
+func (f Fault) String() string {
+	s := strings.TrimSpace(f.Key + " " + f.Text)
+	if f.Place == "" {
+		return s
+	}
+	return f.Place + ": " + s
+}
+
+// Faults is the error of a configuration.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	lines := []string{"the configuration is at fault:"}
+	for _, x := range f {
+		lines = append(lines, "  "+x.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (f *Faults) add(key, format string, a ...any) {
+	*f = append(*f, Fault{Key: key, Text: fmt.Sprintf(format, a...)})
+}
+
+// Validate names everything that is wrong with c.
+func (c Config) Validate() Faults {
+	var f Faults
+	f.nats(c.NATS)
+	f.session(c.Session)
+	a := c.Approval
+	f.positive("approval.wait", a.Wait)
+	f.positive("approval.ttl", a.TTL)
+	f.positive("approval.rule_ttl", a.RuleTTL)
+	f.positive("approval.preview_wait", a.PreviewWait)
+	f.policy(c)
+	f.positive("kernel.command_wait", c.Kernel.CommandWait)
+	f.tools(c.Tools)
+	f.worker(c.Worker)
+	f.models(c)
+	if c.LlamaServer.Path == "" {
+		f.add("llama_server.path", "is empty; name the program")
+	}
+	f.positive("llama_server.stall_timeout", c.LlamaServer.StallTimeout)
+	f.positive("llama_server.load_timeout", c.LlamaServer.LoadTimeout)
+	f.atLeast("projector.batch", c.Projector.Batch, 1)
+	f.positive("projector.batch_wait", c.Projector.BatchWait)
+	return f
+}
+
+func (f *Faults) positive(key string, d time.Duration) {
+	if d <= 0 {
+		f.add(key, "is %v; it must be more than nothing", d)
+	}
+}
+
+func (f *Faults) atLeast(key string, n, least int) {
+	if n < least {
+		f.add(key, "is %d; it must be at least %d", n, least)
+	}
+}
+
+func (f *Faults) oneOf(key, value string, allowed ...string) {
+	for _, a := range allowed {
+		if value == a {
+			return
+		}
+	}
+	f.add(key, "is %q; use %s", value, strings.Join(allowed, ", "))
+}
+
+func (f *Faults) nats(n NATS) {
+	if n.URL != "" {
+		for u := range strings.SplitSeq(n.URL, ",") {
+			p, err := url.Parse(strings.TrimSpace(u))
+			if err != nil || p.Host == "" {
+				f.add("nats.url", "has %q; write nats://host:port", u)
+			}
+		}
+	}
+	if net.ParseIP(n.Listen) == nil && n.Listen != "localhost" {
+		f.add("nats.listen", "is %q; write an IP address, such as 127.0.0.1", n.Listen)
+	}
+	if n.Port < 0 || n.Port > 65535 {
+		f.add("nats.port", "is %d; use 1 to 65535, or 0 for a free one", n.Port)
+	}
+	f.oneOf("nats.sync", n.Sync, SyncAlways, SyncInterval)
+	f.positive("nats.sync_interval", n.SyncInterval)
+	switch n.Replicas {
+	case 1, 3, 5:
+	default:
+		f.add("nats.replicas", "is %d; use 1, 3 or 5", n.Replicas)
+	}
+	if n.Replicas > 1 && n.URL == "" {
+		f.add("nats.replicas", "is %d, but the embedded server is one; set nats.url to a cluster", n.Replicas)
+	}
+}
+
+func (f *Faults) session(s Session) {
+	f.oneOf("session.mode", string(s.Mode), string(events.ModePrompt), string(events.ModeAuto), string(events.ModeDeny))
+	for i, t := range s.Tools {
+		if t == "" {
+			f.add(fmt.Sprintf("session.tools[%d]", i), "is empty")
+		}
+	}
+	f.atLeast("session.limits.turns", s.Limits.Turns, 1)
+	f.atLeast("session.limits.tool_calls", s.Limits.ToolCalls, 1)
+	f.atLeast("session.limits.tokens", s.Limits.Tokens, 1)
+	f.positive("session.limits.wall_time", s.Limits.WallTime)
+	f.positive("session.offer_wait", s.OfferWait)
+	f.atLeast("session.retries", s.Retries, 0)
+	f.atLeast("session.withdraw", s.Withdraw, 1)
+	if s.Stop <= s.Withdraw {
+		f.add("session.stop", "is %d; it must be more than session.withdraw, which is %d", s.Stop, s.Withdraw)
+	}
+}
+
+func (f *Faults) tools(t Tools) {
+	iso := []string{string(events.IsolationNone), string(events.IsolationFSOnly), string(events.IsolationFull)}
+	f.oneOf("tools.sandbox.min_isolation", string(t.Sandbox.MinIsolation), iso...)
+	f.positive("tools.shell.timeout", t.Shell.Timeout)
+	f.enabled("tools.shell", t.Shell.Enabled, "allowed_executables", t.Shell.AllowedExecutables)
+	f.enabled("tools.file_read", t.FileRead.Enabled, "allowed_paths", t.FileRead.AllowedPaths)
+	f.enabled("tools.file_write", t.FileWrite.Enabled, "allowed_paths", t.FileWrite.AllowedPaths)
+	f.enabled("tools.file_edit", t.FileEdit.Enabled, "allowed_paths", t.FileEdit.AllowedPaths)
+}
+
+// enabled wants a tool that is on to be allowed something.
+func (f *Faults) enabled(tool string, on bool, list string, allowed []string) {
+	if on && len(allowed) == 0 {
+		f.add(tool+".enabled", "is true, but %s.%s is empty, so that every call would be refused; name what it may use", tool, list)
+	}
+	for i, a := range allowed {
+		if a == "" {
+			f.add(fmt.Sprintf("%s.%s[%d]", tool, list, i), "is empty")
+		}
+	}
+}
+
+func (f *Faults) worker(w Worker) {
+	if w.Name != "" {
+		if err := events.CheckToken(w.Name); err != nil {
+			f.add("worker.name", "%v", err)
+		}
+	}
+	f.positive("worker.ack_wait", w.AckWait)
+	f.positive("worker.drain", w.Drain)
+	f.atLeast("worker.concurrency", w.Concurrency, 1)
+}
+
+func (f *Faults) models(c Config) {
+	seen := map[string]bool{}
+	for i, m := range c.Models {
+		key := fmt.Sprintf("models[%d]", i)
+		switch {
+		case m.Name == "":
+			f.add(key+".name", "is missing")
+		case seen[m.Name]:
+			f.add(key+".name", "%q stands twice", m.Name)
+		}
+		seen[m.Name] = true
+		if m.Path == "" {
+			f.add(key+".path", "is missing; name a GGUF file, or hf:<user>/<repository>")
+		}
+		f.atLeast(key+".context_size", m.ContextSize, 64)
+		f.atLeast(key+".parallel", m.Parallel, 1)
+		f.atLeast(key+".threads", m.Threads, 0)
+		f.atLeast(key+".gpu_layers", m.GPULayers, 0)
+		f.positive(key+".idle_timeout", m.IdleTimeout)
+		f.oneOf(key+".residency", string(m.Residency),
+			string(events.Persistent), string(events.Dynamic), string(events.Ephemeral))
+		f.scores(key, m.Capabilities)
+	}
+}
+
+func (f *Faults) scores(key string, scores map[events.ModelCapability]float64) {
+	for _, c := range slices.Sorted(maps.Keys(scores)) {
+		if s := scores[c]; !(s >= 0 && s <= 1) {
+			f.add(key+".capabilities", "gives %s %g; use 0 to 1", c, s)
+		}
+		f.oneOf(key+".capabilities", string(c), string(events.Coding), string(events.Reasoning), string(events.General))
+	}
+}
+
+func (f *Faults) policy(c Config) {
+	for i, r := range c.Approval.Policy {
+		key := fmt.Sprintf("approval.policy[%d]", i)
+		f.oneOf(key+".effect", string(r.Effect), string(events.Deny), string(events.Ask), string(events.Allow))
+		if r.Tool == "" {
+			f.add(key+".tool", "is missing; name a tool, or * for any")
+		}
+		if r.PathPrefix != "" && !filepath.IsAbs(r.PathPrefix) {
+			f.add(key+".path_prefix", "is %q; write an absolute directory", r.PathPrefix)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package config
+
+import (
+	"time"
+
+	"correx/pkg/events"
+)
+
+// Default returns what holds where nothing is configured.
+func Default() Config {
+	return Config{
+		NATS: NATS{Listen: "127.0.0.1", Sync: SyncAlways, SyncInterval: 2 * time.Minute, Replicas: 1},
+		Session: Session{
+			Mode:      events.ModePrompt,
+			Limits:    Limits{Turns: 20, ToolCalls: 50, Tokens: 200_000, WallTime: time.Hour},
+			OfferWait: 10 * time.Minute,
+			Retries:   2,
+			Withdraw:  2,
+			Stop:      4,
+		},
+		Approval: Approval{
+			Wait: 15 * time.Minute, TTL: 5 * time.Minute, RuleTTL: time.Hour, PreviewWait: 5 * time.Second,
+		},
+		Kernel: Kernel{CommandWait: 30 * time.Second},
+		Tools: Tools{
+			Sandbox: Sandbox{MinIsolation: events.IsolationNone},
+			Shell:   Shell{Timeout: time.Minute},
+		},
+		Worker:      Worker{AckWait: 30 * time.Second, Concurrency: 4, Drain: 30 * time.Second},
+		LlamaServer: LlamaServer{Path: "llama-server", StallTimeout: 30 * time.Second, LoadTimeout: 10 * time.Minute},
+		Projector:   Projector{Batch: 500, BatchWait: 50 * time.Millisecond},
+	}
+}
+
+// withDefaults fills what a model leaves out.
+func (m Model) withDefaults() Model {
+	if m.ContextSize == 0 {
+		m.ContextSize = 8192
+	}
+	if m.Residency == "" {
+		m.Residency = events.Dynamic
+	}
+	if m.IdleTimeout == 0 {
+		m.IdleTimeout = time.Minute
+	}
+	if m.Parallel == 0 {
+		m.Parallel = 1
+	}
+	return m
+}

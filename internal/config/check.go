@@ -5,12 +5,12 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"correx/pkg/events"
+	"correx/pkg/llama"
 )
 
 // A Fault is one thing that is wrong.
@@ -190,6 +190,9 @@ func (f *Faults) models(c Config) {
 		f.oneOf(key+".residency", string(m.Residency),
 			string(events.Persistent), string(events.Dynamic), string(events.Ephemeral))
 		f.scores(key, m.Capabilities)
+		if err := (llama.Descriptor{ModelID: "m", Path: "m", Args: m.ExtraArgs}).Validate(); err != nil {
+			f.add(key+".extra_args", "%s", strings.TrimPrefix(err.Error(), `model "m": `))
+		}
 	}
 }
 
@@ -202,15 +205,15 @@ func (f *Faults) scores(key string, scores map[events.ModelCapability]float64) {
 	}
 }
 
+// policy tries the rules and their examples.
 func (f *Faults) policy(c Config) {
-	for i, r := range c.Approval.Policy {
-		key := fmt.Sprintf("approval.policy[%d]", i)
-		f.oneOf(key+".effect", string(r.Effect), string(events.Deny), string(events.Ask), string(events.Allow))
-		if r.Tool == "" {
-			f.add(key+".tool", "is missing; name a tool, or * for any")
+	_, faults := c.checkPolicy()
+	for _, text := range faults {
+		rule, text, ok := strings.Cut(text, ": ")
+		if !ok {
+			f.add("approval.policy", "%s", rule)
+			continue
 		}
-		if r.PathPrefix != "" && !filepath.IsAbs(r.PathPrefix) {
-			f.add(key+".path_prefix", "is %q; write an absolute directory", r.PathPrefix)
-		}
+		f.add("approval.policy"+strings.TrimPrefix(rule, "rules"), "%s", text)
 	}
 }

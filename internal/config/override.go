@@ -12,7 +12,6 @@ import (
 
 // short are the variables that have a name besides their long one, which wins.
 var short = map[string]string{
-	"nats.url":          "CORREX_NATS",
 	"worker.ack_wait":   "CORREX_ACK_WAIT",
 	"llama_server.path": "CORREX_LLAMA_SERVER",
 }

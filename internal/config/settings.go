@@ -1,10 +1,7 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-
+	"correx/internal/approval"
 	"correx/pkg/events"
 )
 
@@ -34,6 +31,12 @@ func (c Config) Settings() events.Settings {
 
 // Policy returns the policy, with the version that its rules make.
 func (c Config) Policy() events.Policy {
+	p, _ := c.checkPolicy()
+	return p
+}
+
+// checkPolicy also names what is wrong with the rules, each as "rules[i]: …".
+func (c Config) checkPolicy() (events.Policy, []string) {
 	var rules []events.PolicyRule
 	for _, r := range c.Approval.Policy {
 		rules = append(rules, events.PolicyRule{
@@ -41,12 +44,7 @@ func (c Config) Policy() events.Policy {
 			Match: raws(r.Match), NotMatch: raws(r.NotMatch),
 		})
 	}
-	text, err := json.Marshal(rules)
-	if err != nil {
-		panic(err) // texts and JSON that was made here
-	}
-	sum := sha256.Sum256(text)
-	return events.Policy{Version: hex.EncodeToString(sum[:]), Rules: rules}
+	return approval.CheckPolicy(events.Policy{Rules: rules})
 }
 
 func raws(objects []Object) []events.Raw {

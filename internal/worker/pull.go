@@ -1,0 +1,157 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"correx/pkg/events"
+)
+
+// pull delivers the messages of one consumer to out until ctx is done. Whatever
+// goes wrong with the consumer or the connection, it begins again.
+func (s *Subscriber) pull(ctx context.Context, consumer string, out chan<- *message.Message) {
+	log := s.cfg.Logger.With(slog.String("consumer", consumer))
+	var w wait
+	for said := false; ctx.Err() == nil; w.pause(ctx) {
+		cons, err := s.cfg.JetStream.Consumer(ctx, s.cfg.Stream, consumer)
+		switch {
+		case err == nil:
+			w, said = wait{}, false
+			err = s.iterate(ctx, cons, consumer, out)
+		case errors.Is(err, jetstream.ErrConsumerNotFound) && !said:
+			said = true
+			log.Info("waiting for the consumer to be made")
+			continue
+		case errors.Is(err, jetstream.ErrConsumerNotFound):
+			continue
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("consumer interrupted; trying again", slog.Any("error", err))
+		}
+	}
+}
+
+// iterate pulls one message at a time, while there is a free slot.
+func (s *Subscriber) iterate(ctx context.Context, cons jetstream.Consumer, name string, out chan<- *message.Message) error {
+	it, err := cons.Messages(jetstream.PullMaxMessages(1))
+	if err != nil {
+		return err
+	}
+	defer it.Stop()
+	for {
+		if err := s.slots.free(ctx); err != nil {
+			return err
+		}
+		msg, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		s.deliver(ctx, name, msg, out)
+	}
+}
+
+// deliver hands msg to whoever reads out. Several consumers share the slots, so
+// that the last one may be gone by now; then msg waits a moment for the next,
+// and goes back for others to take.
+func (s *Subscriber) deliver(ctx context.Context, consumer string, msg jetstream.Msg, out chan<- *message.Message) {
+	if !s.slots.take(ctx, min(s.cfg.AckWait/3, 250*time.Millisecond)) {
+		s.giveBack(msg)
+		return
+	}
+	d, err := deliveryOf(consumer, msg)
+	if err != nil {
+		s.slots.release()
+		s.cfg.Logger.Error("unreadable delivery", slog.String("consumer", consumer), slog.Any("error", err))
+		return
+	}
+	c := &chosen{delivery: d}
+	mctx, cancel := context.WithCancel(context.WithoutCancel(context.WithValue(ctx, chosenKey{}, c)))
+	wm := message.NewMessageWithContext(mctx, d.Header.Get(events.HeaderID), d.Data)
+	for k := range d.Header {
+		wm.Metadata.Set(k, d.Header.Get(k))
+	}
+	unhook := context.AfterFunc(s.hurry, cancel)
+	end := func() { unhook(); cancel(); s.slots.release() }
+	select {
+	case out <- wm:
+		s.handling.Go(func() { defer end(); s.watch(mctx, msg, wm, c) })
+	case <-ctx.Done():
+		s.giveBack(msg)
+		end()
+	}
+}
+
+func (s *Subscriber) giveBack(msg jetstream.Msg) {
+	if err := msg.Nak(); err != nil {
+		s.cfg.Logger.Debug("give a message back", slog.String("subject", msg.Subject()), slog.Any("error", err))
+	}
+}
+
+// watch keeps msg alive until its handler has returned, then settles it.
+func (s *Subscriber) watch(ctx context.Context, msg jetstream.Msg, wm *message.Message, c *chosen) {
+	beat := time.NewTicker(s.cfg.AckWait / 3)
+	defer beat.Stop()
+	o := Ack()
+	for working := true; working; {
+		select {
+		case <-wm.Acked():
+			working = false
+		case <-wm.Nacked():
+			working, o = false, Nak(0)
+		case <-beat.C:
+			s.heartbeat(ctx, msg)
+		}
+	}
+	if c.set {
+		o = c.outcome
+	}
+	if err := s.settle(ctx, msg, o); err != nil {
+		s.cfg.Logger.Warn("settle a delivery", slog.String("subject", c.delivery.Subject),
+			slog.Uint64("seq", c.delivery.Seq), slog.String("outcome", o.String()), slog.Any("error", err))
+	}
+}
+
+// heartbeat says that msg is being worked on, and has it confirmed: what is only
+// published may go nowhere without anybody's knowing.
+func (s *Subscriber) heartbeat(ctx context.Context, msg jetstream.Msg) {
+	hctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.AckWait/3)
+	defer cancel()
+	_, err := s.cfg.JetStream.Conn().RequestWithContext(hctx, msg.Reply(), []byte("+WPI"))
+	if err != nil {
+		s.cfg.Logger.Warn("heartbeat not confirmed; the message may be delivered again",
+			slog.String("subject", msg.Subject()), slog.Any("error", err))
+	}
+}
+
+// settle does to msg what o says.
+func (s *Subscriber) settle(ctx context.Context, msg jetstream.Msg, o Outcome) error {
+	switch o.verb {
+	case ack:
+		return msg.Ack()
+	case keep:
+		s.heartbeat(ctx, msg)
+	case term:
+		return msg.TermWithReason(o.reason)
+	case nak:
+		return msg.NakWithDelay(o.delay)
+	}
+	return nil
+}
+
+// A wait is a pause that doubles, from 20 ms to 2 s.
+type wait struct{ d time.Duration }
+
+func (w *wait) pause(ctx context.Context) {
+	w.d = min(max(2*w.d, 20*time.Millisecond), 2*time.Second)
+	t := time.NewTimer(w.d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -53,6 +53,10 @@ var ErrTooLarge = errors.New("too large for one message")
 // not publish to.
 var ErrForged = errors.New("carries a Nats-Stream header: a stored answer, not a publication")
 
+// ErrUnreadable is wrapped by the [Record.Err] of a record whose body cannot be
+// decoded. Where such a record would have ended something, it does.
+var ErrUnreadable = errors.New("body cannot be decoded")
+
 // A Record is one message of EVENTS. Only a record whose Err is nil holds;
 // whether it is allowed where it stands is for session.Evolve to say.
 type Record struct {
@@ -194,7 +198,7 @@ func decodeFact(name FactName, h Header, data []byte) (Fact, error) {
 	}
 	f, err := typ.decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", name, err)
+		return nil, fmt.Errorf("%w as %s: %w", ErrUnreadable, name, err)
 	}
 	return f, nil
 }

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"sort"
+
+	"correx/pkg/events"
+)
+
+// maxResult bounds what a model is told of one tool's result, in bytes.
+const maxResult = 8 << 10
+
+// historyOf is L2: what was said and done since the task, in the order of the
+// log, as far as f may read.
+func historyOf(s State, f events.InferenceRequested) []events.ChatMessage {
+	type entry struct {
+		seq uint64
+		msg events.ChatMessage
+	}
+	var all []entry
+	add := func(seq uint64, role events.ChatRole, text string) {
+		if seq <= f.Through {
+			all = append(all, entry{seq, events.ChatMessage{Role: role, Content: neutral(text)}})
+		}
+	}
+	for _, m := range s.Messages {
+		add(m.Seq, events.RoleUser, m.Text)
+	}
+	for _, i := range s.Inferences {
+		if i.Done != nil {
+			add(i.EndSeq, events.RoleAssistant, i.Done.Reply.Text)
+		}
+	}
+	for _, i := range s.Tools {
+		if i.End != nil && i.Requested != nil {
+			add(i.EndSeq, events.RoleUser, ResultText(i))
+		}
+	}
+	sort.SliceStable(all, func(a, b int) bool { return all[a].seq < all[b].seq })
+	msgs := make([]events.ChatMessage, len(all))
+	for k, e := range all {
+		msgs[k] = e.msg
+	}
+	return msgs
+}
+
+// ResultText is what a model is told of an invocation that ended.
+func ResultText(i Invocation) string {
+	tool := i.Requested.Request.Tool
+	prefix := ""
+	if i.Requested.Actor != "" {
+		prefix = "(asked for by " + string(i.Requested.Actor) + ") "
+	}
+	switch f := i.End.(type) {
+	case events.ToolExecutionCompleted:
+		return prefix + success(tool, f.Receipt.Output)
+	case events.ToolExecutionFailed:
+		return prefix + failure(tool, f.Reason, f.Recoverable)
+	case events.ToolExecutionRejected:
+		return prefix + failure(tool, f.Reason, false)
+	}
+	return prefix + tool + " has not ended"
+}
+
+func success(tool, output string) string {
+	if output == "" {
+		output = "done"
+	}
+	return "Result of " + tool + ": " + clip(output)
+}
+
+func failure(tool, reason string, recoverable bool) string {
+	hint := " The same call would fail again."
+	if recoverable {
+		hint = " The same call may work later."
+	}
+	return "Error of " + tool + ": " + clip(reason) + "." + hint
+}
+
+// clip keeps head and tail of a long text.
+func clip(s string) string {
+	if len(s) <= maxResult {
+		return s
+	}
+	return s[:maxResult/2] + "\n[…]\n" + s[len(s)-maxResult/2:]
+}

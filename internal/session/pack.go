@@ -1,0 +1,177 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"correx/pkg/events"
+)
+
+// A Prompt is what a model is told.
+type Prompt struct {
+	Messages []events.ChatMessage
+	Cut      int    // L2 entries that were left out, oldest first
+	Digest   string // SHA-256 of the messages as JSON
+}
+
+// ErrOverflow says that what may not be cut is over the window already.
+type ErrOverflow struct{ Tokens, Window int }
+
+func (e *ErrOverflow) Error() string {
+	return fmt.Sprintf("system prompt, example and task are %d tokens long, the model has room for %d; shorten the task or take a model with a larger context", e.Tokens, e.Window)
+}
+
+// Pack makes the prompt of an inference from its session as it was at
+// f.Through, the offers that f names, the room for it in tokens, and a function
+// that counts. L0 is the system prompt with the tools, L1 a worked example as
+// real turns and the task, L2 what has happened since: what the model said as
+// assistant, tool results and people as user. Over the window, the oldest L2
+// entries go first and a marker stands in their place; L0 and L1 never go.
+//
+// It is pure: whoever has the log can pack the same prompt again.
+func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, window int, count func([]events.ChatMessage) int) (Prompt, error) {
+	if len(f.Messages) > 0 || s.Started == nil {
+		return fixed(f.Messages, window, count)
+	}
+	open := offered(offers, f.Withdrawn, f.FinalOnly)
+	head := []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers)}}
+	head = append(head, workedExample(offers)...)
+	head = append(head, events.ChatMessage{Role: events.RoleUser, Content: neutral(s.Started.Task)})
+	history := historyOf(s, f)
+	if len(open) == 0 && len(offers) > 0 {
+		history = append(history, user("No more tools may be used. Give the final answer now."))
+	}
+	for cut := 0; ; cut++ {
+		msgs := merge(append(head[:len(head):len(head)], marked(history, cut)...))
+		n := count(msgs)
+		if n <= window {
+			return prompt(msgs, cut), nil
+		}
+		if cut >= len(history) {
+			return Prompt{}, &ErrOverflow{n, window}
+		}
+	}
+}
+
+// fixed packs the messages of an inference of no session; none at all are one
+// empty user message.
+func fixed(msgs []events.ChatMessage, window int, count func([]events.ChatMessage) int) (Prompt, error) {
+	if len(msgs) == 0 {
+		msgs = []events.ChatMessage{{Role: events.RoleUser}}
+	}
+	if n := count(msgs); n > window {
+		return Prompt{}, &ErrOverflow{n, window}
+	}
+	return prompt(msgs, 0), nil
+}
+
+func prompt(msgs []events.ChatMessage, cut int) Prompt {
+	text, err := json.Marshal(msgs)
+	if err != nil { // strings always encode
+		text = nil
+	}
+	sum := sha256.Sum256(text)
+	return Prompt{Messages: msgs, Cut: cut, Digest: hex.EncodeToString(sum[:])}
+}
+
+func marked(history []events.ChatMessage, cut int) []events.ChatMessage {
+	if cut == 0 {
+		return history
+	}
+	marker := user(fmt.Sprintf("[%d earlier entries were left out]", cut))
+	return append([]events.ChatMessage{marker}, history[min(cut, len(history)):]...)
+}
+
+// merge joins neighbours of one role: many templates demand that they alternate.
+func merge(msgs []events.ChatMessage) []events.ChatMessage {
+	var out []events.ChatMessage
+	for _, m := range msgs {
+		if n := len(out); n > 0 && out[n-1].Role == m.Role {
+			out[n-1].Content += "\n\n" + m.Content
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func user(text string) events.ChatMessage {
+	return events.ChatMessage{Role: events.RoleUser, Content: text}
+}
+
+const defaultSystem = "You are an agent that does tasks with tools. In each turn you answer with one JSON object: " +
+	"a tool call, or, when the task is done or cannot be done, the final answer."
+
+func systemText(own string, offers []events.ToolOffer) string {
+	var b strings.Builder
+	if own == "" {
+		own = defaultSystem
+	}
+	b.WriteString(own)
+	for k, o := range offers {
+		if k == 0 {
+			b.WriteString("\n\nTools:")
+		}
+		fmt.Fprintf(&b, "\n- %s: %s", o.Name, neutral(o.Description))
+	}
+	return b.String()
+}
+
+// workedExample is one task done with the enabled tools' own examples. Told as
+// real turns it is what makes small models act; as text in the system prompt it
+// does nothing. The chain is a tool that writes and one that reads, if there are
+// such, else the first tool that has an example.
+func workedExample(offers []events.ToolOffer) []events.ChatMessage {
+	chain := exampleChain(offers)
+	if len(chain) == 0 {
+		return nil
+	}
+	var tasks []string
+	for _, o := range chain {
+		tasks = append(tasks, o.Example.Task)
+	}
+	msgs := []events.ChatMessage{user(strings.Join(tasks, " "))}
+	for _, o := range chain {
+		msgs = append(msgs,
+			events.ChatMessage{Role: events.RoleAssistant, Content: Call(o.Name, o.Example.Parameters)},
+			user(success(o.Name, o.Example.Result)))
+	}
+	return append(msgs, events.ChatMessage{Role: events.RoleAssistant, Content: Final(chain[len(chain)-1].Example.Answer)})
+}
+
+func exampleChain(offers []events.ToolOffer) []events.ToolOffer {
+	var first, write, read *events.ToolOffer
+	for k, o := range offers {
+		if o.Example == nil {
+			continue
+		}
+		if first == nil {
+			first = &offers[k]
+		}
+		for _, c := range o.Capabilities {
+			if c == events.FileWrite && (write == nil || o.Tier < write.Tier) {
+				write = &offers[k]
+			}
+			if c == events.FileRead && read == nil {
+				read = &offers[k]
+			}
+		}
+	}
+	switch {
+	case write != nil && read != nil:
+		return []events.ToolOffer{*write, *read}
+	case first != nil:
+		return []events.ToolOffer{*first}
+	}
+	return nil
+}
+
+// controlTokens are what templates give a meaning that text must not have.
+var controlTokens = strings.NewReplacer("<|", "< |", "|>", "| >", "<s>", "< s>", "</s>", "< /s>",
+	"[INST]", "[ INST]", "[/INST]", "[ /INST]", "<start_of_turn>", "< start_of_turn>", "<end_of_turn>", "< end_of_turn>")
+
+// neutral makes control tokens of templates harmless in text that others wrote.
+func neutral(s string) string { return controlTokens.Replace(strings.ToValidUTF8(s, "\uFFFD")) }

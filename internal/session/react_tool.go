@@ -1,0 +1,225 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"correx/internal/approval"
+	"correx/internal/schema"
+	"correx/pkg/events"
+)
+
+// invocation moves one invocation on.
+func (r *reactor) invocation(i Invocation) {
+	switch {
+	case i.status == "" || i.status.Ended():
+	case r.over() || r.s.ID != events.System && r.s.Status == "":
+		r.endInvocation(i, "the session ended")
+	default:
+		switch i.status {
+		case Requested, Previewed:
+			r.admit(i)
+		case ApprovalRequested:
+			r.question(i)
+		case Denied:
+			r.reject(i, events.ToolExecutionRejected{Reason: "a person said no" + because(i.Denied.Reason), Denied: true})
+		case Expired:
+			r.reject(i, events.ToolExecutionRejected{Reason: "nobody answered before " + stamp(i.Expired.Deadline), Expired: true})
+		case Approved:
+			r.permitted(i)
+		case Started, CancelRequested:
+			if r.out.Waiting == "" {
+				r.out.Waiting = fmt.Sprintf("tool %s (%s) on %s", i.Requested.Request.Tool, i.ID, i.Started.Worker)
+			}
+		}
+	}
+}
+
+// endInvocation ends what must not go on: at once if it never ran, else by
+// asking its owner.
+func (r *reactor) endInvocation(i Invocation, reason string) {
+	switch i.status {
+	case Started:
+		r.decide(events.CancelRequested{Ref: toolRef(i), Decision: r.decision(), Reason: reason}, i.LastSeq)
+	case CancelRequested:
+	default:
+		r.reject(i, events.ToolExecutionRejected{Reason: reason})
+	}
+}
+
+func toolRef(i Invocation) events.Ref { return events.Ref{Session: i.Session, ID: string(i.ID)} }
+
+func (r *reactor) reject(i Invocation, f events.ToolExecutionRejected) {
+	f.Ref, f.Decision, f.Tier = toolRef(i), r.decision(), i.Tier()
+	r.decide(f, i.LastSeq)
+}
+
+// admit decides whether what was asked for is refused, awaited, asked or run.
+func (r *reactor) admit(i Invocation) {
+	req := i.Requested.Request
+	if !r.mayName(i) {
+		r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("unknown tool %q; there are %s", req.Tool, r.toolNames())})
+		return
+	}
+	offer, offered := r.w.Tool(req.Tool)
+	if !offered {
+		until := i.Requested.Now.Add(r.w.Settings.OfferWait)
+		if !r.now.Before(until) {
+			r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("no worker offered the tool %q before %s", req.Tool, stamp(until))})
+			return
+		}
+		r.wait(until, "a tool-worker that offers %s", req.Tool)
+		return
+	}
+	if err := schema.Validate(offer.What.Schema, req.Parameters); err != nil {
+		r.reject(i, events.ToolExecutionRejected{Reason: "invalid arguments: " + err.Error()})
+		return
+	}
+	if i.Previewed != nil && !i.Previewed.Valid {
+		r.reject(i, events.ToolExecutionRejected{Reason: "invalid: " + i.Previewed.Reason})
+		return
+	}
+	tier := max(i.Tier(), offer.What.Tier)
+	v := r.verdict(i, tier)
+	if v.Effect == events.Deny {
+		r.reject(i, events.ToolExecutionRejected{Reason: "not allowed: " + v.Why})
+		return
+	}
+	var notes []string
+	if i.Previewed == nil && offer.What.Previews && tier >= events.T2 {
+		until := later(i.Requested.PreviewBy, offer.Since.Add(r.w.Settings.PreviewWait))
+		if r.now.Before(until) {
+			r.wait(until, "a preview of %s (%s)", req.Tool, i.ID)
+			return
+		}
+		notes = []string{"no preview came before " + stamp(until)}
+	}
+	if v.Effect == events.Allow {
+		r.grant(i, v, tier, events.ScopeOnce)
+		return
+	}
+	policy := r.w.Settings.Policy.Version
+	r.decide(events.ApprovalRequested{
+		Ref: toolRef(i), Decision: r.decision(), Token: i.Requested.Token, Tool: req.Tool, Tier: tier,
+		Digest: i.Digest(policy), Policy: policy, Why: v.Why, Notes: notes,
+		Deadline: r.now.Add(r.w.Settings.ApprovalWait),
+	}, i.LastSeq)
+}
+
+func (r *reactor) grant(i Invocation, v approval.Verdict, tier events.Tier, scope events.ApprovalScope) {
+	policy := r.w.Settings.Policy.Version
+	r.decide(events.ApprovalGranted{
+		Ref: toolRef(i), Decision: r.decision(), Token: i.Requested.Token, Tool: i.Requested.Request.Tool, Tier: tier,
+		Digest: i.Digest(policy), Policy: policy, By: v.By, Scope: scope, Reason: v.Why,
+		Until: r.now.Add(r.w.Settings.ApprovalTTL),
+	}, i.LastSeq)
+}
+
+func (r *reactor) verdict(i Invocation, tier events.Tier) approval.Verdict {
+	return approval.Decide(r.w.Settings.Policy, approval.Question{
+		Tool: i.Requested.Request.Tool, Parameters: i.Requested.Request.Parameters,
+		Tier: tier, Mode: r.mode(), Rules: r.s.Rules, Now: r.now,
+	})
+}
+
+func (r *reactor) mode() events.ApprovalMode {
+	if r.s.Started != nil && r.s.Started.Mode != "" {
+		return r.s.Started.Mode
+	}
+	if r.w.Settings.Mode != "" {
+		return r.w.Settings.Mode
+	}
+	return events.ModePrompt
+}
+
+// question waits for a person, unless somebody has answered the same question
+// for the session meanwhile.
+func (r *reactor) question(i Invocation) {
+	if v := r.verdict(i, i.Asked.Tier); v.Effect == events.Allow && v.By == "rule" && i.Asked.Policy == r.w.Settings.Policy.Version {
+		r.grant(i, v, i.Asked.Tier, events.ScopeOnce)
+		return
+	}
+	if !r.now.Before(i.Asked.Deadline) {
+		r.decide(events.ApprovalExpired{Ref: toolRef(i), Decision: r.decision(), Deadline: i.Asked.Deadline}, i.LastSeq)
+		return
+	}
+	r.wait(i.Asked.Deadline, "a person to answer for %s (%s)", i.Requested.Request.Tool, i.ID)
+}
+
+// permitted waits for a worker as long as the approval lasts.
+func (r *reactor) permitted(i Invocation) {
+	if r.now.After(i.Granted.Until) {
+		r.reject(i, events.ToolExecutionRejected{Reason: "no worker started it before the approval ended at " + stamp(i.Granted.Until)})
+		return
+	}
+	r.wait(i.Granted.Until.Add(time.Nanosecond), "a tool-worker to start %s (%s)", i.Requested.Request.Tool, i.ID)
+}
+
+// mayName reports whether the tool is one that this request may be about. A
+// model has the tools of its session; an actor may name any.
+func (r *reactor) mayName(i Invocation) bool {
+	if i.Requested.Actor != "" {
+		return true
+	}
+	tool := i.Requested.Request.Tool
+	if names := r.toolsWanted(); len(names) > 0 {
+		for _, n := range names {
+			if n == tool {
+				return true
+			}
+		}
+		return false
+	}
+	_, ok := r.w.Tool(tool)
+	return ok
+}
+
+// toolsWanted returns the names that the session, else the configuration, gives;
+// empty means all that are offered.
+func (r *reactor) toolsWanted() []string {
+	if r.s.Started != nil && len(r.s.Started.Tools) > 0 {
+		return r.s.Started.Tools
+	}
+	return r.w.Settings.SessionTools
+}
+
+func (r *reactor) toolNames() string {
+	names := r.toolsWanted()
+	if len(names) == 0 {
+		for _, o := range r.w.Tools() {
+			names = append(names, o.What.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// ruleFor is the answer that a grant for the session gives.
+func ruleFor(i Invocation, ttl time.Duration) events.ApprovalRuleGranted {
+	return events.ApprovalRuleGranted{
+		Decision:   events.Decision{Actor: i.Granted.Actor},
+		Tool:       i.Granted.Tool,
+		Parameters: approval.ParametersHash(i.Requested.Request.Parameters),
+		MaxTier:    i.Granted.Tier,
+		Until:      i.Granted.Now.Add(ttl),
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

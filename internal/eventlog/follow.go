@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -26,6 +27,11 @@ const (
 	// consumerIdle is how long the server keeps a consumer that nobody pulls
 	// from; nobody deletes it, so that no role needs the right to.
 	consumerIdle = 30 * time.Second
+	// shortPause is before the first new consumer; it doubles while nothing comes.
+	shortPause = 20 * time.Millisecond
+	// confirmations is how often in a row the stream must give the same reason
+	// for an alarm: while leaders change, one that is no longer it may answer.
+	confirmations = 4
 )
 
 // Follow calls fn with every record that filter selects from sequence from on,
@@ -43,18 +49,21 @@ func (l *Log) Follow(ctx context.Context, filter string, from uint64, fn func(ev
 		fn: fn, log: l.log.With("filter", filter),
 	}
 	f.next.Store(max(from, 1))
-	pause := 10 * time.Millisecond
+	pause, alarms := shortPause, 0
 	for {
 		before := f.next.Load()
 		err := f.run(ctx)
-		switch {
-		case ctx.Err() != nil && !final(err):
+		if ctx.Err() != nil && !final(err) {
 			return nil
-		case final(err):
-			return fmt.Errorf("follow %s: %w", filter, err)
 		}
 		if f.next.Load() != before {
-			pause = 10 * time.Millisecond
+			pause, alarms = shortPause, 0
+		}
+		if alarm(err) {
+			alarms++
+		}
+		if final(err) || alarms == confirmations {
+			return fmt.Errorf("follow %s: %w", filter, err)
 		}
 		f.log.Info("following anew", "next", f.next.Load(), slog.Any("reason", err))
 		if leader.Pause(ctx, pause) != nil {
@@ -76,13 +85,17 @@ func (e *handlerError) Unwrap() error { return e.err }
 // final reports whether another consumer would meet the same.
 func final(err error) bool {
 	var handler *handlerError
-	var gap *GapError
 	var foreign *ForeignStreamError
+	return errors.As(err, &handler) || errors.As(err, &foreign) || errors.Is(err, ErrDenied) ||
+		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// alarm reports whether err says that records are not where they were.
+func alarm(err error) bool {
+	var gap *GapError
 	var shrunk *ShrunkError
 	var rewritten *RewrittenError
-	return errors.As(err, &handler) || errors.As(err, &gap) || errors.As(err, &foreign) ||
-		errors.As(err, &shrunk) || errors.As(err, &rewritten) || errors.Is(err, ErrDenied) ||
-		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrStreamNotFound)
+	return errors.As(err, &gap) || errors.As(err, &shrunk) || errors.As(err, &rewritten)
 }
 
 // A follower is one call of Follow. Next, idle and handled are read by its
@@ -102,13 +115,13 @@ type follower struct {
 // A mark recognises a record.
 type mark struct {
 	seq     uint64
-	time    time.Time
+	nanos   int64 // since 1970, when it was stored
 	subject string
 	sum     [sha256.Size]byte
 }
 
-func markOf(seq uint64, stored time.Time, subject string, data []byte) *mark {
-	return &mark{seq, stored, subject, sha256.Sum256(data)}
+func markOf(m leader.Message) *mark {
+	return &mark{m.Seq, m.Time.UnixNano(), m.Subject, sha256.Sum256(m.Data)}
 }
 
 // run follows through one consumer, until it fails or is given up.
@@ -146,16 +159,16 @@ func (f *follower) run(ctx context.Context) error {
 func (f *follower) pull(ctx context.Context) (jetstream.MessagesContext, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	name := "follow-" + rand.Text()
 	c, err := f.l.js.CreateConsumer(ctx, f.l.id.Stream, jetstream.ConsumerConfig{
-		Name:          "follow-" + nats.NewInbox()[len(nats.InboxPrefix):],
+		Name: name, FilterSubject: f.filter, AckPolicy: jetstream.AckNonePolicy,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.next.Load(),
-		FilterSubject: f.filter, AckPolicy: jetstream.AckNonePolicy,
 		MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,
 	})
+	if err != nil && leader.Mentions(f.l.js.Conn(), name) {
+		return nil, fmt.Errorf("make consumer of %s (needs CONSUMER.CREATE): %w", f.l.id.Stream, ErrDenied)
+	}
 	if err != nil {
-		if errors.Is(f.l.js.Conn().LastError(), nats.ErrPermissionViolation) {
-			f.log.Warn("the server complains about permissions; following needs CONSUMER.CREATE and CONSUMER.MSG.NEXT", "error", f.l.js.Conn().LastError())
-		}
 		return nil, fmt.Errorf("make consumer: %w", err)
 	}
 	it, err := c.Messages(jetstream.PullMaxMessages(pullBatch), jetstream.PullHeartbeat(pullHeartbeat),
@@ -208,7 +221,7 @@ func (f *follower) hand(m leader.Message) error {
 	if err := f.fn(f.l.decode(m)); err != nil {
 		return &handlerError{m.Seq, err}
 	}
-	f.mark = markOf(m.Seq, m.Time, m.Subject, m.Data)
+	f.mark = markOf(m)
 	f.next.Store(m.Seq + 1)
 	return nil
 }

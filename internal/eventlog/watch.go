@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -48,7 +49,7 @@ func (f *follower) checkMark(ctx context.Context) error {
 	if err != nil && !errors.Is(err, leader.ErrNone) {
 		return err
 	}
-	if err != nil || *markOf(m.Seq, m.Time.In(f.mark.time.Location()), m.Subject, m.Data) != *f.mark {
+	if err != nil || *markOf(m) != *f.mark {
 		return &RewrittenError{Stream: f.l.id.Stream, Seq: f.mark.seq}
 	}
 	return nil
@@ -100,8 +101,8 @@ func (f *follower) watch(ctx context.Context, give context.CancelCauseFunc) {
 				continue
 			}
 			waits, err := f.silent(ctx)
-			if err != nil && final(err) || waits && suspect && f.next.Load() == seen && f.idle.Load() {
-				give(errors.Join(errSilent, err))
+			if final(err) || alarm(err) || waits && suspect && f.next.Load() == seen && f.idle.Load() {
+				give(cmp.Or(err, errSilent))
 				return
 			}
 			suspect = waits

@@ -92,11 +92,11 @@ func Transient(err error) bool {
 
 // Denied reports whether the last thing that the server complained about on nc
 // is a publish to subject.
-func Denied(nc *nats.Conn, subject string) bool {
-	err := nc.LastError()
-	return errors.Is(err, nats.ErrPermissionViolation) && mentions(err.Error(), subject)
-}
+func Denied(nc *nats.Conn, subject string) bool { return Mentions(nc, `"`+subject+`"`) }
 
-func mentions(complaint, subject string) bool {
-	return strings.Contains(complaint, `"`+subject+`"`)
+// Mentions reports whether the last complaint of the server on nc is about a
+// permission, and its text has part in it.
+func Mentions(nc *nats.Conn, part string) bool {
+	err := nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), part)
 }

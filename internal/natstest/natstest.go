@@ -35,10 +35,14 @@ type node struct {
 	srv  *server.Server // nil: stopped
 }
 
-// Server starts one server with JetStream.
-func Server(t testing.TB) *Bus {
+// Server starts one server with JetStream; change alters its options first.
+func Server(t testing.TB, change ...func(*server.Options)) *Bus {
 	t.Helper()
-	b := &Bus{t: t, nodes: []*node{{opts: options(t, freePort(t))}}}
+	o := options(t, freePort(t))
+	for _, c := range change {
+		c(&o)
+	}
+	b := &Bus{t: t, nodes: []*node{{opts: o}}}
 	b.startAll()
 	return b
 }

@@ -1,0 +1,76 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Alarms: the log and the database do not belong together. None of them is
+// skipped over; a person decides.
+var (
+	ErrForeignStream  = errors.New("the database is of another stream")
+	ErrShrunkenStream = errors.New("the stream ends before the database does")
+	ErrChangedRecord  = errors.New("the stream has another record where the database ends")
+	ErrGap            = errors.New("records are missing from the stream")
+	ErrSchema         = errors.New("the database has another schema")
+)
+
+// An AlarmError says which alarm was raised (errors.Is tells), on what grounds,
+// and what a person can do about it.
+type AlarmError struct {
+	Alarm  error
+	Detail string
+	Remedy string
+}
+
+func (e *AlarmError) Error() string {
+	return fmt.Sprintf("alarm: %v: %s; %s", e.Alarm, e.Detail, e.Remedy)
+}
+
+func (e *AlarmError) Unwrap() error { return e.Alarm }
+
+const rebuild = "if the stream is the right one, `projector rebuild` makes the database anew from it"
+
+func foreignStream(have, want Identity) error {
+	return &AlarmError{ErrForeignStream,
+		fmt.Sprintf("it was made from %s, this is %s", have, want),
+		"connect to the stream it was made from, or name another file with --db; " + rebuild}
+}
+
+func shrunkenStream(at, last uint64) error {
+	return &AlarmError{ErrShrunkenStream,
+		fmt.Sprintf("the database has applied sequence %d, the stream's last is %d", at, last),
+		"the store has lost records: look into it and keep the database, which may be their only copy; " + rebuild}
+}
+
+func changedRecord(at uint64, why string) error {
+	return &AlarmError{ErrChangedRecord,
+		fmt.Sprintf("at sequence %d %s", at, why),
+		"the store was restored or damaged: look into it and keep the database, which may have what was lost; " + rebuild}
+}
+
+func gap(at, got uint64) error {
+	return &AlarmError{ErrGap,
+		fmt.Sprintf("behind sequence %d comes %d", at, got),
+		"the store has lost records, which cannot be skipped: restore the stream from a copy"}
+}
+
+func otherSchema(path, have string) error {
+	return &AlarmError{ErrSchema,
+		fmt.Sprintf("%s has %s, this program writes %s", path, have, schemaName()),
+		"use the program that made it, or let `projector rebuild` make the database anew"}
+}
+
+// An Identity tells one stream from every other: its name and when it was made.
+type Identity struct {
+	Stream  string
+	Created time.Time
+}
+
+func (i Identity) String() string {
+	return fmt.Sprintf("stream %s of %s", i.Stream, stamp(i.Created))
+}
+
+// stamp is how times stand in the database: UTC, and as text in order.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }

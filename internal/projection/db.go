@@ -1,0 +1,239 @@
+package projection
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3" // the driver
+)
+
+// SchemaVersion changes with schema.sql and with what is written into it.
+const SchemaVersion = 1
+
+//go:embed schema.sql
+var schemaSQL string
+
+func schemaName() string { return fmt.Sprintf("version %d, search %s", SchemaVersion, hasFTS) }
+
+// A DB is one database file. Its writer is for one goroutine; reads may come
+// from any, and never wait for the writer.
+type DB struct {
+	path  string
+	write *sql.Conn // the only connection that writes
+	pool  *sql.DB   // behind write
+	read  *sql.DB
+	at    Checkpoint
+	id    Identity
+}
+
+// A Checkpoint is how far the log has been applied, and what stands there.
+type Checkpoint struct {
+	Seq   uint64
+	Hash  Hash // of the record at Seq
+	Chain Hash // over all records up to Seq
+}
+
+// Open opens or makes the database at path for the stream that id names. A
+// database of another stream or schema is an [AlarmError]; whether the log
+// still has the record at the checkpoint is for [Projector.Run] to see. The
+// caller holds the file's [Lock].
+func Open(ctx context.Context, path string, id Identity) (*DB, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	db, err := connect(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	if err := db.prepare(ctx, id); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// OpenReadOnly opens the database at path for queries and dumps, also while a
+// projector writes it.
+func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open database: %s does not exist; start a projector, or name the file with --db", path)
+	}
+	db := &DB{path: path}
+	var err error
+	if db.read, err = sql.Open("sqlite3", dsn(path, "_query_only=1&mode=rw")); err != nil {
+		return nil, fmt.Errorf("open database %s: %w", path, err)
+	}
+	if err := db.load(ctx, db.read); err != nil {
+		return nil, errors.Join(fmt.Errorf("read database %s: %w", path, err), db.Close())
+	}
+	return db, nil
+}
+
+// connect opens the file with one connection that writes and a pool that reads.
+//
+// WAL lets any program read while the projector writes. synchronous=NORMAL
+// syncs at WAL checkpoints only: a power cut may take the last transactions
+// back, whole ones, and the log has them all.
+func connect(ctx context.Context, path string) (*DB, error) {
+	db := &DB{path: path}
+	var err error
+	db.pool, err = sql.Open("sqlite3", dsn(path, "_journal_mode=WAL&_synchronous=NORMAL&_txlock=immediate"))
+	if err != nil {
+		return nil, err
+	}
+	if db.write, err = db.pool.Conn(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	for _, pragma := range []string{"cache_size = -65536", "wal_autocheckpoint = 4000", "temp_store = MEMORY"} {
+		if _, err := db.write.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if db.read, err = sql.Open("sqlite3", dsn(path, "_query_only=1&mode=rw")); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	db.read.SetMaxOpenConns(4)
+	db.read.SetMaxIdleConns(4)
+	return db, nil
+}
+
+func dsn(path, options string) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_busy_timeout=5000&" + options
+}
+
+// prepare makes the schema in a new file, and holds an old one against id.
+func (db *DB) prepare(ctx context.Context, id Identity) error {
+	var tables int
+	err := db.write.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").Scan(&tables)
+	if err != nil {
+		return fmt.Errorf("read database %s: %w", db.path, err)
+	}
+	if tables == 0 {
+		return db.create(ctx, id)
+	}
+	if err := db.load(ctx, db.write); err != nil {
+		return fmt.Errorf("read database %s: %w", db.path, err)
+	}
+	if db.id.Stream != id.Stream || !db.id.Created.Equal(id.Created) {
+		return foreignStream(db.id, id)
+	}
+	return nil
+}
+
+// create makes the schema in one transaction: a kill leaves all of it or none.
+func (db *DB) create(ctx context.Context, id Identity) error {
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("make database %s: %w", db.path, err)
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if _, err := tx.ExecContext(ctx, schemaSQL+searchTable); err != nil {
+		return fmt.Errorf("make database %s: %w", db.path, err)
+	}
+	for key, value := range map[string]string{
+		"schema": schemaName(), "stream": id.Stream, "stream_created": stamp(id.Created),
+		"checkpoint": "0", "checkpoint_sha256": Hash{}.String(), "chain_sha256": Hash{}.String(),
+	} {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", key, value); err != nil {
+			return fmt.Errorf("make database %s: %w", db.path, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("make database %s: %w", db.path, err)
+	}
+	db.id = id
+	return nil
+}
+
+// A queryer is a connection, a pool or a transaction.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// load reads meta.
+func (db *DB) load(ctx context.Context, q queryer) error {
+	meta, err := readMeta(ctx, q)
+	if err != nil {
+		return err
+	}
+	if meta["schema"] != schemaName() {
+		return otherSchema(db.path, meta["schema"])
+	}
+	db.id.Stream = meta["stream"]
+	if db.id.Created, err = time.Parse(time.RFC3339Nano, meta["stream_created"]); err != nil {
+		return fmt.Errorf("meta: stream_created: %w", err)
+	}
+	db.at, err = checkpointOf(meta)
+	return err
+}
+
+func readMeta(ctx context.Context, q queryer) (map[string]string, error) {
+	rows, err := q.QueryContext(ctx, "SELECT key, value FROM meta")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	meta := map[string]string{}
+	for rows.Next() {
+		var k, v string
+		if err := rows.Scan(&k, &v); err != nil {
+			return nil, err
+		}
+		meta[k] = v
+	}
+	return meta, rows.Err()
+}
+
+func checkpointOf(meta map[string]string) (c Checkpoint, err error) {
+	if c.Seq, err = strconv.ParseUint(meta["checkpoint"], 10, 63); err != nil {
+		return c, fmt.Errorf("meta: checkpoint: %w", err)
+	}
+	if c.Hash, err = parseHash(meta["checkpoint_sha256"]); err != nil {
+		return c, fmt.Errorf("meta: checkpoint_sha256: %w", err)
+	}
+	if c.Chain, err = parseHash(meta["chain_sha256"]); err != nil {
+		return c, fmt.Errorf("meta: chain_sha256: %w", err)
+	}
+	return c, nil
+}
+
+// Path is where the file is.
+func (db *DB) Path() string { return db.path }
+
+// Identity names the stream that the database was made from.
+func (db *DB) Identity() Identity { return db.id }
+
+// Checkpoint reads how far the database is, as any reader sees it.
+func (db *DB) Checkpoint(ctx context.Context) (Checkpoint, error) {
+	meta, err := readMeta(ctx, db.read)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("read checkpoint of %s: %w", db.path, err)
+	}
+	return checkpointOf(meta)
+}
+
+// Close closes the file; the last to close it takes the WAL in.
+func (db *DB) Close() error {
+	var errs []error
+	if db.read != nil {
+		errs = append(errs, db.read.Close())
+	}
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
+	}
+	if db.pool != nil {
+		errs = append(errs, db.pool.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,12 @@
+//go:build !sqlite_fts5 && !fts5
+
+package projection
+
+// searchTable stands in for full-text search in a build without FTS5: the same
+// columns, searched for a part of the text.
+const searchTable = `CREATE TABLE search (
+  text TEXT NOT NULL, session TEXT NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL);`
+
+const searchMatch4 = `instr(lower(text), lower(?4)) > 0`
+
+const hasFTS = "none"

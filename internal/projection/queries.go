@@ -1,0 +1,187 @@
+package projection
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// A Request is what a query may ask; each query says which fields it takes.
+type Request struct {
+	Session string `json:"session,omitempty"`
+	State   string `json:"state,omitempty"` // of sessions, workers, commands; any case
+	Tool    string `json:"tool,omitempty"`
+	Text    string `json:"text,omitempty"`     // to search for
+	Limit   int    `json:"limit,omitempty"`    // rows at most; default 100
+	Cursor  uint64 `json:"cursor,omitempty"`   // the next of the answer before
+	WaitFor uint64 `json:"wait_for,omitempty"` // answer when this sequence is applied
+}
+
+// An Answer is a page of rows. Each is an object whose keys are the columns of
+// the database, and whose seq orders the rows.
+type Answer struct {
+	OK    bool              `json:"ok"`
+	Error string            `json:"error,omitempty"`
+	Items []json.RawMessage `json:"items"`
+	More  bool              `json:"more,omitempty"` // there are more: ask again with Next as the cursor
+	Next  uint64            `json:"next,omitempty"`
+}
+
+// A Query is one question.
+type Query struct {
+	Name string // behind "query."
+	What string // for people
+	ask  func(Request) (query string, args []any)
+	// need names a field that must be given.
+	need string
+	// newest: the newest rows come first.
+	newest bool
+}
+
+const maxLimit = 1000
+
+// All pages by seq: rows beyond the cursor, which is 0 at the beginning.
+const (
+	older = `(?1 = 0 OR seq < ?1) ORDER BY seq DESC LIMIT ?2`
+	newer = `seq > ?1 ORDER BY seq LIMIT ?2`
+)
+
+// AllQueries is every question that can be asked, in the order of their names.
+func AllQueries() []Query {
+	return []Query{
+		{Name: "approvals", What: "questions that wait for a person", ask: fixed(approvalsQuery)},
+		{Name: "commands", What: "commands that were rejected or carried out, the newest first; state filters", newest: true,
+			ask: filtered(`SELECT * FROM commands WHERE (?3 = '' OR status = upper(?3)) AND ` + older)},
+		{Name: "invocations", What: "tool invocations, the newest first; session and tool filter", newest: true,
+			ask: func(r Request) (string, []any) {
+				return `SELECT * FROM invocations WHERE (?3 = '' OR session = ?3) AND (?4 = '' OR tool = ?4) AND ` + older,
+					[]any{r.Session, r.Tool}
+			}},
+		{Name: "models", What: "models on offer and what became of them", ask: fixed(modelsQuery)},
+		{Name: "search", What: "full-text search over tasks, messages, answers and outputs; session filters", need: "text",
+			newest: true, ask: func(r Request) (string, []any) { return searchQuery, []any{r.Session, r.Text} }},
+		{Name: "session", What: "one session: itself, its messages, inferences and invocations in order", need: "session"},
+		{Name: "sessions", What: "sessions, the newest first; state filters", newest: true,
+			ask: filtered(`SELECT * FROM sessions WHERE (?3 = '' OR state = upper(?3)) AND ` + older)},
+		{Name: "status", What: "how far the database is behind the log"},
+		{Name: "tools", What: "tools on offer", ask: fixed(toolsQuery)},
+		{Name: "workers", What: "processes and what they last said of themselves; state filters",
+			ask: filtered(`SELECT * FROM workers WHERE (?3 = '' OR state = upper(?3)) AND ` + newer)},
+	}
+}
+
+const approvalsQuery = `SELECT * FROM (
+	SELECT a.session, a.invocation, a.tool, max(a.tier, i.tier) AS tier, a.digest, i.parameters, i.preview_diff AS diff,
+		i.preview_affected AS affected, a.why, a.notes, a.deadline, a.requested_at, i.stage, i.actor, a.policy_version, a.seq
+	FROM approvals a JOIN invocations i USING (session, invocation) WHERE a.status = 'PENDING') WHERE ` + newer
+
+// A tool or model is available while a worker that offers it runs. Two rows of
+// one worker share its sequence, so the rows are numbered.
+const toolsQuery = `SELECT * FROM (
+	SELECT t.tool, t.tool_token, t.worker, w.state = 'RUNNING' AS available, t.description, t.tier, t.capabilities, t.schema,
+		t.digest, t.previews, t.idempotent, t.example, t.isolation, row_number() OVER (ORDER BY t.tool, t.worker) AS seq
+	FROM tools t JOIN workers w USING (worker)) WHERE ` + newer
+
+const modelsQuery = `SELECT * FROM (
+	SELECT m.*, coalesce(w.state = 'RUNNING', 0) AND m.offered AS available,
+		row_number() OVER (ORDER BY m.model, m.worker, m.id) AS number
+	FROM models m LEFT JOIN workers w USING (worker)) WHERE number > ?1 ORDER BY number LIMIT ?2`
+
+const searchQuery = `SELECT * FROM (
+	SELECT rowid AS seq, session, source, id, text FROM search WHERE ` + searchMatch4 + ` AND (?3 = '' OR session = ?3))
+	WHERE ` + older
+
+func fixed(query string) func(Request) (string, []any) {
+	return func(Request) (string, []any) { return query, nil }
+}
+
+func filtered(query string) func(Request) (string, []any) {
+	return func(r Request) (string, []any) { return query, []any{r.State} }
+}
+
+// Queries answers questions from the read-only side of a database.
+type Queries struct {
+	db *DB
+	// MaxBytes is how large an answer may be; default 512 KiB. A field that
+	// alone would not fit is left out, and named in the row's "omitted".
+	MaxBytes int
+}
+
+// Queries returns the database's answers; it may be used by many goroutines.
+func (db *DB) Queries() *Queries { return &Queries{db: db, MaxBytes: 512 << 10} }
+
+// Ask answers q. Errors are for whoever asked.
+func (q *Queries) Ask(ctx context.Context, query Query, r Request) (Answer, error) {
+	switch {
+	case query.need == "session" && r.Session == "":
+		return Answer{}, fmt.Errorf("session is missing: which one?")
+	case query.need == "text" && r.Text == "":
+		return Answer{}, fmt.Errorf("text is missing: what should be searched for?")
+	case r.Limit < 0 || r.Limit > maxLimit:
+		return Answer{}, fmt.Errorf("limit is %d; use 1 to %d", r.Limit, maxLimit)
+	case r.Cursor > 1<<62:
+		return Answer{}, fmt.Errorf("cursor is %d; use the next of the answer before", r.Cursor)
+	}
+	if r.Limit == 0 {
+		r.Limit = 100
+	}
+	if query.Name == "session" {
+		return q.session(ctx, r)
+	}
+	text, args := query.ask(r)
+	return q.page(ctx, r, text, args...)
+}
+
+// page runs a query and takes as many of its rows as the limits allow.
+func (q *Queries) page(ctx context.Context, r Request, query string, args ...any) (Answer, error) {
+	p := page{most: q.MaxBytes, limit: r.Limit, answer: Answer{OK: true, Items: []json.RawMessage{}}}
+	args = append([]any{int64(r.Cursor), r.Limit + 1}, args...)
+	if err := eachRow(ctx, q.db.read, p.add, query, args...); err != nil && !p.answer.More {
+		return Answer{}, err
+	}
+	return p.answer, nil
+}
+
+// session is everything that happened in a session, in the order of the log.
+func (q *Queries) session(ctx context.Context, r Request) (Answer, error) {
+	var found bool
+	err := eachRow(ctx, q.db.read, func([]column, []cell) error { found = true; return nil },
+		`SELECT 1 FROM events WHERE session = ? LIMIT 1`, r.Session)
+	if err != nil {
+		return Answer{}, err
+	}
+	if !found {
+		return Answer{}, fmt.Errorf("no session is called %q", r.Session)
+	}
+	p := page{most: q.MaxBytes, limit: r.Limit, answer: Answer{OK: true, Items: []json.RawMessage{}}}
+	parts, err := q.parts(ctx, r)
+	for _, part := range parts {
+		if err == nil {
+			err = eachRow(ctx, q.db.read, p.add, fmt.Sprintf(`SELECT '%s' AS type, * FROM %[1]ss WHERE rowid = ?`, part.table), part.rowid)
+		}
+	}
+	if err != nil && !p.answer.More {
+		return Answer{}, err
+	}
+	return p.answer, nil
+}
+
+// A part is one row of a session's story.
+type part struct {
+	table string // without its plural s
+	rowid int64
+}
+
+func (q *Queries) parts(ctx context.Context, r Request) ([]part, error) {
+	var parts []part
+	err := eachRow(ctx, q.db.read, func(_ []column, row []cell) error {
+		parts = append(parts, part{row[0].(string), row[1].(int64)})
+		return nil
+	}, `SELECT * FROM (
+		SELECT 'session' AS type, rowid AS at, seq FROM sessions WHERE session = ?3
+		UNION ALL SELECT 'message', seq, seq FROM messages WHERE session = ?3
+		UNION ALL SELECT 'inference', rowid, seq FROM inferences WHERE session = ?3
+		UNION ALL SELECT 'invocation', rowid, seq FROM invocations WHERE session = ?3) WHERE `+newer,
+		int64(r.Cursor), r.Limit+1, r.Session)
+	return parts, err
+}

@@ -1,0 +1,124 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"correx/pkg/events"
+)
+
+// Rebuild projects the log anew, up to what is its last record now, and puts
+// the result at path. It takes the database's lock: [ErrLocked] when a projector
+// runs. It calls progress after each transaction. Until all is done the old
+// file stays as it is.
+func Rebuild(ctx context.Context, path string, id Identity, log Log, progress func(done, last uint64)) error {
+	lock, err := Acquire(path)
+	if err != nil {
+		return err
+	}
+	defer lock.Release() // the process's end would do as well
+	next := path + ".rebuild"
+	if err := remove(next); err != nil {
+		return fmt.Errorf("rebuild database: %w", err)
+	}
+	if err := project(ctx, next, id, log, progress); err != nil {
+		return fmt.Errorf("rebuild database: %w", errors.Join(err, remove(next)))
+	}
+	if err := replace(next, path); err != nil {
+		return fmt.Errorf("rebuild database: %w", err)
+	}
+	return nil
+}
+
+// project makes a database of the whole log.
+func project(ctx context.Context, path string, id Identity, log Log, progress func(done, last uint64)) error {
+	last, err := log.Last(ctx)
+	if err != nil {
+		return err
+	}
+	db, err := Open(ctx, path, id)
+	if err != nil {
+		return err
+	}
+	w := db.Writer()
+	err = applyThrough(ctx, w, log, last, progress)
+	if err == nil {
+		err = w.Commit()
+	}
+	err = errors.Join(err, w.Close())
+	if err == nil {
+		_, err = db.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	}
+	return errors.Join(err, db.Close())
+}
+
+var errDone = errors.New("done")
+
+func applyThrough(ctx context.Context, w *Writer, log Log, last uint64, progress func(done, last uint64)) error {
+	if last == 0 {
+		return nil
+	}
+	const batch = 2000
+	err := log.Follow(ctx, All, 1, func(r events.Record) error {
+		if err := w.Apply(r); err != nil {
+			return err
+		}
+		if w.count < batch && w.bytes < 8<<20 && r.Seq < last {
+			return nil
+		}
+		if err := w.Commit(); err != nil {
+			return err
+		}
+		progress(r.Seq, last)
+		if r.Seq >= last {
+			return errDone
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errDone):
+		return nil
+	case err == nil:
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// replace puts next, a closed database, where path is. The old file goes first:
+// an old WAL must never lie beside the new file, and if all ends in between, the
+// next start projects anew. Whoever has the old file open keeps reading that.
+func replace(next, path string) error {
+	f, err := os.Open(next)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := remove(path); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// remove removes a database, the file itself first: SQLite drops a WAL whose
+// file is not there, but would believe a file whose WAL is not.
+func remove(path string) error {
+	for _, p := range []string{path, path + "-wal", path + "-shm"} {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

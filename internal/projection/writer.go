@@ -1,0 +1,162 @@
+package projection
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"correx/pkg/events"
+)
+
+// A Writer applies records to a database, in the order of the log, one
+// transaction a batch. It is for one goroutine. After an error it is of no more
+// use, and the database is as the last [Writer.Commit] left it.
+type Writer struct {
+	// Alarm, if it is set, is told of every record that does not hold.
+	Alarm func(r events.Record, fault error)
+
+	db    *DB
+	stmts map[string]*sql.Stmt
+	folds folds
+	at    Checkpoint // of what was applied, committed or not
+	begun bool
+	bytes int // bodies applied since the last commit
+	count int // records applied since the last commit
+}
+
+// Writer returns the database's writer; there may be one at a time.
+func (db *DB) Writer() *Writer {
+	w := &Writer{db: db, at: db.at, stmts: map[string]*sql.Stmt{}}
+	w.folds = newFolds(w)
+	return w
+}
+
+// At is the sequence of the last record that was applied.
+func (w *Writer) At() uint64 { return w.at.Seq }
+
+// Apply adds the record that follows the last one. A gap is an [AlarmError].
+func (w *Writer) Apply(r events.Record) error {
+	if r.Seq != w.at.Seq+1 {
+		return gap(w.at.Seq, r.Seq)
+	}
+	if err := w.apply(r); err != nil {
+		return fmt.Errorf("apply record %d (%s) to %s: %w", r.Seq, r.Subject, w.db.path, err)
+	}
+	hash := HashRecord(r)
+	w.at = Checkpoint{Seq: r.Seq, Hash: hash, Chain: Link(w.at.Chain, hash)}
+	w.bytes += len(r.Data)
+	w.count++
+	return nil
+}
+
+func (w *Writer) apply(r events.Record) error {
+	if !w.begun {
+		if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+			return err
+		}
+		w.begun = true
+	}
+	fact, fault, err := w.folds.step(r)
+	if err != nil {
+		return err
+	}
+	if err := w.keep(r, fact != nil, fault); err != nil {
+		return err
+	}
+	if fault != nil && w.Alarm != nil {
+		w.Alarm(r, fault)
+	}
+	if fact == nil {
+		return nil
+	}
+	r.Fact = fact
+	return w.project(r)
+}
+
+// keep adds the record as it is, whether it holds or not. A subject or body that
+// is no text becomes a BLOB.
+func (w *Writer) keep(r events.Record, holds bool, fault error) error {
+	_, name, route, err := events.ParseSubject(r.Subject)
+	if err != nil {
+		name, route = "", ""
+	}
+	var reason any
+	if fault != nil {
+		reason = fault.Error()
+	}
+	a := r.Aggregate
+	return w.exec(`INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		r.Seq, stamp(r.Time), text([]byte(r.Subject)), a.Session, a.Kind, a.ID, name, route,
+		r.Header.Get(events.HeaderType), headerJSON(r.Header), text(r.Data), holds, reason)
+}
+
+// Commit ends the batch, with the checkpoint in it.
+func (w *Writer) Commit() error {
+	if !w.begun {
+		return nil
+	}
+	const set = "UPDATE meta SET value = ? WHERE key = ?"
+	err := errors.Join(
+		w.exec(set, strconv.FormatUint(w.at.Seq, 10), "checkpoint"),
+		w.exec(set, w.at.Hash.String(), "checkpoint_sha256"),
+		w.exec(set, w.at.Chain.String(), "chain_sha256"))
+	if err == nil {
+		err = w.exec("COMMIT")
+	}
+	if err != nil {
+		return fmt.Errorf("commit up to sequence %d to %s: %w", w.at.Seq, w.db.path, err)
+	}
+	w.begun, w.bytes, w.count = false, 0, 0
+	w.db.at = w.at
+	return nil
+}
+
+// Close gives up what was not committed.
+func (w *Writer) Close() error {
+	var errs []error
+	if w.begun {
+		errs = append(errs, w.exec("ROLLBACK"))
+	}
+	for _, s := range w.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// exec runs a statement, prepared once. It takes no context: a batch is never
+// left half done for a signal, it is a matter of milliseconds.
+func (w *Writer) exec(query string, args ...any) error {
+	s, err := w.prepared(query)
+	if err != nil {
+		return err
+	}
+	_, err = s.ExecContext(context.Background(), args...)
+	return err
+}
+
+func (w *Writer) prepared(query string) (*sql.Stmt, error) {
+	if s := w.stmts[query]; s != nil {
+		return s, nil
+	}
+	s, err := w.db.write.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", query, err)
+	}
+	w.stmts[query] = s
+	return s, nil
+}
+
+// row reads one row into dest; found is false when there is none.
+func (w *Writer) row(query string, args []any, dest ...any) (found bool, err error) {
+	s, err := w.prepared(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRowContext(context.Background(), args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}

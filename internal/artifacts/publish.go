@@ -15,7 +15,7 @@ import (
 )
 
 // attemptWait is how long one publish waits for its answer before it is repeated.
-const attemptWait = 5 * time.Second
+const attemptWait = 2 * time.Second
 
 // errMoved says that a subject's last message is another than was expected.
 var errMoved = errors.New("somebody else wrote there")

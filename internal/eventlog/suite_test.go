@@ -3,6 +3,7 @@ package eventlog_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -17,7 +18,7 @@ import (
 func onEach(t *testing.T, test func(t *testing.T, b *natstest.Bus, js jetstream.JetStream)) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("R%d", n), func(t *testing.T) {
-			bus := servers(t, n)
+			bus := natstest.Fleet(t, n)
 			js := bus.JetStream(t)
 			natstest.Stream(t, js, natstest.StreamConfig("EVENTS", "evt.>", n))
 			test(t, bus, js)
@@ -25,17 +26,10 @@ func onEach(t *testing.T, test func(t *testing.T, b *natstest.Bus, js jetstream.
 	}
 }
 
-func servers(t testing.TB, n int) *natstest.Bus {
-	if n == 1 {
-		return natstest.Server(t)
-	}
-	return natstest.Cluster(t, n)
-}
-
 // open opens the log; opts alter the options.
 func open(t testing.TB, js jetstream.JetStream, opts ...func(*eventlog.Options)) *eventlog.Log {
 	t.Helper()
-	o := eventlog.Options{Source: "kernel"}
+	o := eventlog.Options{Source: "kernel", Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, opt := range opts {
 		opt(&o)
 	}

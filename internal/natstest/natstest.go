@@ -68,6 +68,15 @@ func Cluster(t testing.TB, n int) *Bus {
 	return b
 }
 
+// Fleet is [Server] for one and [Cluster] for more.
+func Fleet(t testing.TB, n int) *Bus {
+	t.Helper()
+	if n == 1 {
+		return Server(t)
+	}
+	return Cluster(t, n)
+}
+
 func options(t testing.TB, port int) server.Options {
 	return server.Options{
 		Host: "127.0.0.1", Port: port, NoLog: true, NoSigs: true,

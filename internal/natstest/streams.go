@@ -49,18 +49,21 @@ func retry(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	ctx := Context(t)
 	for {
-		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := do(attempt)
 		cancel()
 		var api *jetstream.APIError
 		if err == nil {
 			return
 		}
-		if errors.As(err, &api) && api.Code != 503 && api.Code != 500 {
+		const noPeers = 10005 // the servers have not heard of each other yet
+		if errors.As(err, &api) && api.Code != 503 && api.Code != 500 && api.ErrorCode != noPeers {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-ctx.Done():
 			t.Fatalf("%s: %v", what, err)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -69,7 +69,7 @@ func Final(text string) string { return `{"kind":"final","text":` + quote(text) 
 func ParseReply(text string, offers []events.ToolOffer, withdrawn []string, finalOnly bool) (events.Reply, error) {
 	reply := events.Reply{Text: text}
 	var a action
-	dec := json.NewDecoder(strings.NewReader(text))
+	dec := json.NewDecoder(strings.NewReader(unfenced(text)))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&a); err != nil {
 		return reply, fmt.Errorf("reply is not an action: %w", err)
@@ -98,6 +98,16 @@ func ParseReply(text string, offers []events.ToolOffer, withdrawn []string, fina
 		return reply, fmt.Errorf("tool %q is not on offer", a.Name)
 	}
 	return reply, fmt.Errorf("kind is %s; use tool or final", strconv.Quote(a.Kind))
+}
+
+// unfenced drops the code fence that llama-server's grammar lets a model put
+// around its answer.
+func unfenced(text string) string {
+	t := strings.TrimSpace(text)
+	if rest, ok := strings.CutPrefix(t, "```json"); ok {
+		return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
+	}
+	return t
 }
 
 func quote(s string) string {

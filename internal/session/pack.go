@@ -44,6 +44,9 @@ func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, windo
 	if len(open) == 0 && len(offers) > 0 {
 		history = append(history, user("No more tools may be used. Give the final answer now."))
 	}
+	if n := len(history); n > 0 && history[n-1].Role == events.RoleAssistant {
+		history = append(history, user("Go on.")) // a grammar needs a turn of its own to answer in
+	}
 	for cut := 0; ; cut++ {
 		msgs := merge(append(head[:len(head):len(head)], marked(history, cut)...))
 		n := count(msgs)

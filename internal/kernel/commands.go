@@ -1,0 +1,224 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"correx/internal/session"
+	"correx/pkg/events"
+)
+
+// Names of the stream of commands and of the consumer by which one kernel at a
+// time reads it (streams.yaml).
+const (
+	commandStreamName = "COMMANDS"
+	commandConsumer   = "kernel-commands"
+)
+
+// A wish is a command on its way to being decided.
+type wish struct {
+	events.Wish
+	msg     jetstream.Msg
+	slot    bool      // counts against maxCommands
+	wake    time.Time // while it waits for what it refers to
+	checked uint64    // EVENTS was read up to here before rejecting
+}
+
+// commandStream is COMMANDS as the kernel reads it.
+type commandStream struct {
+	consumer jetstream.Consumer
+	created  string // creation time of the stream, in base 36 seconds
+	ackWait  time.Duration
+}
+
+func (c *commandStream) open(ctx context.Context, js jetstream.JetStream) error {
+	s, err := js.Stream(ctx, commandStreamName)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", commandStreamName, err)
+	}
+	c.consumer, err = s.Consumer(ctx, commandConsumer)
+	if err != nil {
+		return fmt.Errorf("open consumer %s of %s: %w; `bus streams apply` makes it", commandConsumer, commandStreamName, err)
+	}
+	c.created = strconv.FormatInt(s.CachedInfo().Created.Unix(), 36)
+	c.ackWait = c.consumer.CachedInfo().Config.AckWait
+	return nil
+}
+
+// id is a command's identity: sequence, and creation time of the stream.
+func (c *commandStream) id(seq uint64) events.CommandID {
+	return events.CommandID(strconv.FormatUint(seq, 10) + "-" + c.created)
+}
+
+// serveCommands takes commands on, in the order of the stream, until ctx is
+// done.
+func (k *Kernel) serveCommands(ctx context.Context) error {
+	opts := []jetstream.PullConsumeOpt{jetstream.PullMaxMessages(256)}
+	if cfg := k.commands.consumer.CachedInfo().Config; len(cfg.PriorityGroups) > 0 {
+		opts = append(opts, jetstream.PullPriorityGroup(cfg.PriorityGroups[0]))
+	}
+	opts = append(opts, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		k.logger.Debug("reading commands", "err", err)
+	}))
+	in, err := k.commands.consumer.Consume(func(m jetstream.Msg) { k.takeOn(ctx, m) }, opts...)
+	if err != nil {
+		return fmt.Errorf("read commands: %w", err)
+	}
+	keep := time.NewTicker(max(k.commands.ackWait/3, 10*time.Millisecond))
+	defer keep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			in.Stop()
+			return nil
+		case <-in.Closed():
+			return fmt.Errorf("read commands: the consumer was closed")
+		case <-keep.C:
+			k.keepCommands()
+		}
+	}
+}
+
+// takeOn hands one command to its key, or rejects it at once.
+func (k *Kernel) takeOn(ctx context.Context, m jetstream.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		k.logger.Error("command without metadata", "subject", m.Subject(), "err", err)
+		return
+	}
+	command := k.commands.id(meta.Sequence.Stream)
+	if k.keepIfHeld(command, m) {
+		return
+	}
+	select {
+	case k.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	w := &wish{
+		Wish: events.DecodeCommand(command, meta.Sequence.Stream, meta.Timestamp, m.Subject(), events.Header(m.Headers()), m.Data()),
+		msg:  m, slot: true,
+	}
+	k.hold(w)
+	id, ok := session.KeyOf(w.Wish)
+	switch {
+	case len(w.Faults) > 0:
+		k.spawn(func() { k.reject(w, w.Faults) })
+	case ok:
+		fresh := creates(w.Wish)
+		k.give(id, fresh, func(e *key) { e.wishes = append(e.wishes, w) })
+	default:
+		k.spawn(func() { k.carryOutModel(w) })
+	}
+}
+
+func (k *Kernel) spawn(f func()) {
+	k.work.Add(1)
+	go func() { defer k.work.Done(); f() }()
+}
+
+// creates reports whether a command opens a key of its own, whose name was
+// derived from the command: then nothing can be on the log before it, unless it
+// was carried out already, and that the log says by a conflict.
+func creates(w events.Wish) bool {
+	switch b := w.Command.(type) {
+	case events.SessionStart:
+		return b.Session == ""
+	case events.ToolRun:
+		return b.Invocation == "" && (b.Session == "" || b.Session == events.System)
+	case events.InferenceRun:
+		return b.Inference == ""
+	}
+	return false
+}
+
+// carryOut goes through the commands that a key has not decided yet. It reports
+// whether the key may react on its state as it is.
+func (k *Kernel) carryOut(e *key) bool {
+	world := *k.world.Load()
+	var rest []*wish
+	for n, w := range e.pending {
+		if _, done := e.state.Cites(w.ID); done {
+			k.settle(w)
+			continue
+		}
+		a := session.Handle(e.state, world, w.Wish, k.Clock())
+		switch {
+		case a.Decision != nil:
+			e.pending = append(rest, e.pending[n:]...)
+			k.append(e, *a.Decision)
+			return false // the state must see it first
+		case len(a.Reject) > 0:
+			if !k.upToDate(e, w) {
+				e.pending = append(rest, e.pending[n:]...)
+				return false
+			}
+			k.reject(w, a.Reject)
+		default:
+			w.wake = a.Wait
+			k.free(w)
+			rest = append(rest, w)
+		}
+	}
+	e.pending = rest
+	return true
+}
+
+// upToDate reports whether the key has folded all that was on the log when it
+// was first asked about w. A command is rejected only then: it may have been
+// carried out already, or have overtaken what it refers to.
+func (k *Kernel) upToDate(e *key, w *wish) bool {
+	if w.checked == 0 {
+		last, err := k.Log.Last(k.ctx)
+		if err != nil {
+			if k.pause("read the log's last sequence", err) {
+				k.nudgeBusy(e)
+			}
+			return false
+		}
+		w.checked = max(last, 1)
+	}
+	if k.folded.Load() >= w.checked {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if len(e.inbox) == 0 {
+			return true
+		}
+		return false // what came meanwhile is folded first
+	}
+	k.passLater(e, w.checked)
+	if k.folded.Load() >= w.checked {
+		k.nudgeBusy(e)
+	}
+	return false
+}
+
+// reject answers a command by a fact of its own aggregate.
+func (k *Kernel) reject(w *wish, reasons []string) {
+	f := events.CommandRejected{
+		Ref:      events.Ref{Session: events.System, ID: string(w.ID)},
+		Decision: events.Decision{DecidedAt: k.folded.Load(), Now: k.Clock(), Command: w.ID, Actor: w.Actor},
+		Subject:  clip(w.Subject), Reasons: reasons,
+	}
+	for {
+		_, err := k.Log.Append(k.ctx, f, 0, "command/"+string(w.ID))
+		if err == nil || isConflict(err) { // rejected before: a redelivery
+			k.settle(w)
+			return
+		}
+		if !k.pause("reject command", err) {
+			return
+		}
+	}
+}
+
+func clip(s string) string {
+	if len(s) > events.MaxSubject {
+		return s[:events.MaxSubject] + "…"
+	}
+	return s
+}

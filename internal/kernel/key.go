@@ -1,0 +1,394 @@
+package kernel
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"correx/internal/approval"
+	"correx/internal/eventlog"
+	"correx/internal/session"
+	"correx/pkg/events"
+)
+
+// A key is one session, or one invocation or inference of no session, with what
+// is to be done about it. Its fields below mu belong to the one goroutine that
+// works on it; there is one while busy is set.
+type key struct {
+	id session.Key
+
+	mu     sync.Mutex
+	inbox  []events.Record
+	wishes []*wish
+	busy   bool
+	nudged bool
+	gone   bool // taken off the map; whoever holds it looks it up again
+
+	state   session.State
+	loaded  bool     // the state has all that the log had when the key was made
+	own     uint64   // do not react before the fold has passed this
+	pending []*wish  // commands not decided yet, in order
+	refused conflict // the latest refusal, to see one that nothing explains
+	timer   *time.Timer
+	failed  bool // reactions are off: the log refuses them for no reason
+}
+
+// A conflict is a decision that the log refused.
+type conflict struct {
+	aggregate events.Aggregate
+	after     uint64
+	fact      events.FactName
+}
+
+// mark asks for a nudge once the fold has passed seq.
+type mark struct {
+	seq uint64
+	key *key
+}
+
+// lookup returns the key of id, made if need be.
+func (k *Kernel) lookup(id session.Key, fresh bool) *key {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.keys[id]
+	if e == nil {
+		e = &key{id: id, state: session.State{ID: id.Session}, loaded: fresh || !k.live.Load()}
+		k.keys[id] = e
+	}
+	return e
+}
+
+// give hands something to a key and sees that somebody works on it.
+func (k *Kernel) give(id session.Key, fresh bool, put func(*key)) {
+	for !k.giveTo(k.lookup(id, fresh), put) {
+	}
+}
+
+// giveTo is give for a key in hand; it reports false if that is gone.
+func (k *Kernel) giveTo(e *key, put func(*key)) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone {
+		return false
+	}
+	put(e)
+	if !e.busy && k.live.Load() {
+		e.busy = true
+		k.work.Add(1)
+		go k.run(e)
+	}
+	return true
+}
+
+// toKey hands a record to its key. Before the kernel is live there is nothing
+// but folding, and nobody else: it is done at once.
+func (k *Kernel) toKey(id session.Key, r events.Record) {
+	if !k.live.Load() {
+		e := k.lookup(id, true)
+		e.state = session.Evolve(e.state, r)
+		if id.Kind != "" && k.rests(e) {
+			k.drop(e)
+		}
+		return
+	}
+	k.give(id, opens(r), func(e *key) { e.inbox = append(e.inbox, r) })
+}
+
+// opens reports whether nothing of the key can be on the log before r.
+func opens(r events.Record) bool {
+	switch r.Fact.(type) {
+	case events.SessionStarted, events.ToolInvocationRequested, events.InferenceRequested:
+		return r.Aggregate.Session == events.System || r.Aggregate.Kind == events.KindSession
+	}
+	return false
+}
+
+func (k *Kernel) nudge(e *key) {
+	k.giveTo(e, func(e *key) { e.nudged = true })
+}
+
+func (k *Kernel) nudgeAll() {
+	k.mu.Lock()
+	all := make([]*key, 0, len(k.keys))
+	for _, e := range k.keys {
+		all = append(all, e)
+	}
+	k.mu.Unlock()
+	for _, e := range all {
+		k.nudge(e)
+	}
+}
+
+// run works on a key until nothing is left to do.
+func (k *Kernel) run(e *key) {
+	defer k.work.Done()
+	for k.ctx.Err() == nil {
+		e.mu.Lock()
+		recs, wishes := e.inbox, e.wishes
+		if len(recs) == 0 && len(wishes) == 0 && !e.nudged {
+			e.busy = false
+			if k.rests(e) {
+				k.dropLocked(e)
+			}
+			e.mu.Unlock()
+			return
+		}
+		e.inbox, e.wishes, e.nudged = nil, nil, false
+		e.mu.Unlock()
+		e.pending = append(e.pending, wishes...)
+		if !k.load(e) {
+			return
+		}
+		for _, r := range recs {
+			k.evolve(e, r)
+		}
+		k.step(e)
+	}
+}
+
+// load folds what the log has of a key that was not in memory.
+func (k *Kernel) load(e *key) bool {
+	for !e.loaded {
+		err := k.Log.Each(k.ctx, e.id.Filter(), 1, 0, func(r events.Record) error {
+			if id, ok := session.KeyOfRecord(r); ok && id == e.id {
+				k.evolve(e, r)
+			}
+			return nil
+		})
+		if err == nil {
+			e.loaded = true
+			break
+		}
+		if !k.pause("read the log", err) {
+			return false
+		}
+		e.state = session.State{ID: e.id.Session}
+	}
+	return true
+}
+
+func (k *Kernel) evolve(e *key, r events.Record) {
+	if r.Seq <= e.state.Seq {
+		return
+	}
+	alarms := len(e.state.Alarms)
+	e.state = session.Evolve(e.state, r)
+	if len(e.state.Alarms) > alarms && r.Err == nil {
+		a := e.state.Alarms[len(e.state.Alarms)-1]
+		k.logger.Warn("alarm: record does not hold", "seq", a.Seq, "subject", a.Subject, "err", a.Reason)
+	}
+}
+
+// pause waits a moment after an error of the server, and reports whether to go
+// on.
+func (k *Kernel) pause(what string, err error) bool {
+	if k.ctx.Err() != nil {
+		return false
+	}
+	k.logger.Warn(what+" again in a moment", "err", err)
+	select {
+	case <-k.ctx.Done():
+		return false
+	case <-time.After(100 * time.Millisecond):
+		return true
+	}
+}
+
+// step decides what can be decided now. It returns early when the state must
+// see a record first; that record brings the key back here.
+func (k *Kernel) step(e *key) {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+	if e.state.Seq < e.own {
+		return
+	}
+	if !k.carryOut(e) || e.failed {
+		return
+	}
+	reaction := session.React(e.state, *k.world.Load(), k.Clock())
+	for _, d := range reaction.Decisions {
+		if !k.append(e, d) {
+			return
+		}
+	}
+	k.wakeAt(e, reaction.Wake)
+}
+
+// append appends one decision. It reports whether to go on deciding on the same
+// state.
+func (k *Kernel) append(e *key, d session.Decision) bool {
+	f := d.Fact
+	if g, ok := f.(events.ApprovalGranted); ok {
+		signed, err := approval.Sign(k.Signer, k.identity, g)
+		if err != nil {
+			k.logger.Error("approval cannot be signed", "err", err)
+			e.failed = true
+			return false
+		}
+		f = signed
+	}
+	seq, err := k.Log.Append(k.ctx, f, d.After, d.Cause)
+	switch {
+	case err == nil:
+		e.own = max(e.own, seq)
+		return true
+	case errors.Is(err, eventlog.ErrConflict):
+		return k.conflict(e, conflict{events.AggregateOf(f), d.After, f.FactName()})
+	case errors.Is(err, events.ErrTooLarge), errors.Is(err, eventlog.ErrDenied):
+		k.logger.Error("decision cannot be appended", "fact", f.FactName(), "key", e.id, "err", err)
+		k.giveUp(e, err.Error())
+		return false
+	}
+	if k.pause("append "+string(f.FactName()), err) {
+		k.nudgeBusy(e)
+	}
+	return false
+}
+
+// conflict is called when the log refused a decision. Somebody else appended:
+// the follower brings it, and the key decides again. If there is nothing new to
+// read, twice, the key is given up.
+func (k *Kernel) conflict(e *key, c conflict) bool {
+	recs, err := k.Log.Read(k.ctx, c.aggregate)
+	if err != nil {
+		if k.pause("read "+c.aggregate.String(), err) {
+			k.nudgeBusy(e)
+		}
+		return false
+	}
+	last := uint64(0)
+	if n := len(recs); n > 0 {
+		last = recs[n-1].Seq
+	}
+	if last > c.after {
+		if last > e.state.Seq {
+			k.awaitRecord(e, last)
+		} else {
+			// The state knows the record and still decided on an older one.
+			k.logger.Error("decision rests on an old record", "aggregate", c.aggregate.String(), "after", c.after, "last", last)
+			k.giveUp(e, "a decision rests on an old record")
+		}
+		return false
+	}
+	if e.refused == c {
+		k.giveUp(e, "the log refuses "+string(c.fact)+" though nothing has happened meanwhile")
+		return false
+	}
+	e.refused = c
+	k.nudgeBusy(e)
+	return false
+}
+
+// awaitRecord holds the key until its state has the record seq: the follower
+// brings it, or it has passed already, before the key was in memory.
+func (k *Kernel) awaitRecord(e *key, seq uint64) {
+	e.own = max(e.own, seq)
+	passed := k.folded.Load() >= seq
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if passed && len(e.inbox) == 0 {
+		e.loaded, e.state, e.nudged = false, session.State{ID: e.id.Session}, true
+	}
+}
+
+// giveUp stops reacting for a key, and says so on the log where that is
+// possible: nothing loops, nothing hangs.
+func (k *Kernel) giveUp(e *key, reason string) {
+	e.failed = true
+	k.logger.Error("key is given up", "key", e.id, "reason", reason)
+	if e.id.Kind != "" || e.state.Status != session.Running {
+		return
+	}
+	_, err := k.Log.Append(k.ctx, events.SessionFailed{
+		Ref:      events.Ref{Session: e.id.Session, ID: events.Main},
+		Decision: events.Decision{DecidedAt: e.state.Seq, Now: k.Clock()},
+		Code:     events.FailConflict, Reason: reason,
+	}, e.state.MainSeq, "")
+	if err != nil {
+		k.logger.Error("session cannot be failed", "key", e.id, "err", err)
+	}
+}
+
+// nudgeBusy brings the goroutine that works on e around once more.
+func (k *Kernel) nudgeBusy(e *key) {
+	e.mu.Lock()
+	e.nudged = true
+	e.mu.Unlock()
+}
+
+// wakeAt sees that the key is looked at again at t.
+func (k *Kernel) wakeAt(e *key, t time.Time) {
+	for _, w := range e.pending {
+		if !w.wake.IsZero() && (t.IsZero() || w.wake.Before(t)) {
+			t = w.wake
+		}
+	}
+	if !t.IsZero() {
+		e.timer = time.AfterFunc(max(0, t.Sub(k.Clock())), func() { k.nudge(e) })
+	}
+}
+
+// rests reports whether a key needs no memory: nothing is open, nobody waits.
+// Only what belongs to no session is dropped while the kernel runs; it is read
+// again if somebody refers to it.
+func (k *Kernel) rests(e *key) bool {
+	if e.id.Kind == "" || len(e.pending) > 0 {
+		return false
+	}
+	for _, i := range e.state.Tools {
+		if !i.Status().Ended() {
+			return false
+		}
+	}
+	for _, i := range e.state.Inferences {
+		if !i.Status().Ended() {
+			return false
+		}
+	}
+	return e.state.Seq >= e.own
+}
+
+func (k *Kernel) drop(e *key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k.dropLocked(e)
+}
+
+func (k *Kernel) dropLocked(e *key) {
+	e.gone = true
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	k.mu.Lock()
+	delete(k.keys, e.id)
+	k.mu.Unlock()
+}
+
+// passLater nudges e once the fold has passed seq.
+func (k *Kernel) passLater(e *key, seq uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.marks = append(k.marks, mark{seq, e})
+}
+
+// pass is called after each record: it wakes who waited for it, and answers
+// whose command it cites.
+func (k *Kernel) pass(r events.Record) {
+	var due []*key
+	k.mu.Lock()
+	k.marks = slices.DeleteFunc(k.marks, func(m mark) bool {
+		if m.seq > r.Seq {
+			return false
+		}
+		due = append(due, m.key)
+		return true
+	})
+	k.mu.Unlock()
+	for _, e := range due {
+		k.nudge(e)
+	}
+	k.answer(r)
+}

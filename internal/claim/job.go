@@ -53,9 +53,9 @@ type Work interface {
 type Journal interface {
 	// Entry returns what is written about an aggregate.
 	Entry(a events.Aggregate) (Entry, bool)
-	// Undo takes the effects back and says what became of each file. It may be
-	// called again for the same entry.
-	Undo(ctx context.Context, e Entry) ([]events.RecoveredFile, error)
+	// Undo takes the effects back. It may be called again for the same entry,
+	// and then says the same.
+	Undo(ctx context.Context, e Entry) (Undone, error)
 	// Result writes the end of an entry, durably.
 	Result(e Entry, end events.Fact) error
 	// Forget clears an entry whose end is on the log.
@@ -67,6 +67,12 @@ type Entry struct {
 	Aggregate events.Aggregate
 	Fence     events.Fence
 	Result    events.Fact // nil: the work had not ended
+}
+
+// Undone is what came of taking effects back.
+type Undone struct {
+	Files   []events.RecoveredFile // that were restored, or left alone
+	Effects events.Effects         // all in all
 }
 
 // A Task is a claim that was accepted.

@@ -120,11 +120,11 @@ func (c *Claims) finish(ctx context.Context, j Job, h *hold, s State, f events.F
 func (c *Claims) takeBack(ctx context.Context, j Job, s State, f events.Fence, why Why, reason string) (events.Fact, error) {
 	effects := events.EffectsNone
 	if e, ok := entry(j, s.Aggregate); ok {
-		files, err := j.Journal.Undo(ctx, e)
+		undone, err := j.Journal.Undo(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("undo %s: %w", s.Aggregate, err)
 		}
-		effects = EffectsOf(files)
+		effects = undone.Effects
 	}
 	return j.Rules.Failed(s, Failure{Why: why, Reason: reason, Effects: effects, Fence: f}), nil
 }
@@ -153,14 +153,14 @@ func (c *Claims) fenced(ctx context.Context, j Job, h *hold, s State, f events.F
 		}
 		return Drop, nil
 	}
-	files, err := j.Journal.Undo(ctx, e)
+	undone, err := j.Journal.Undo(ctx, e)
 	if err != nil {
 		return Drop, fmt.Errorf("undo %s: %w", s.Aggregate, err)
 	}
 	if s.Phase != Ended {
 		return Drop, nil // neither recovered nor ack before an end: the journal remembers
 	}
-	return c.recovered(ctx, j, s, e, files)
+	return c.recovered(ctx, j, s, e, undone.Files)
 }
 
 // recovered says what became of the files of a late rollback.
@@ -194,13 +194,13 @@ func (c *Claims) settle(ctx context.Context, j Job, h *hold, e Entry, s State) (
 		return c.fenced(pub, j, h, s, e.Fence)
 	}
 	if e.Result == nil {
-		files, err := j.Journal.Undo(pub, e)
+		undone, err := j.Journal.Undo(pub, e)
 		if err != nil {
 			return Drop, fmt.Errorf("undo %s: %w", e.Aggregate, err)
 		}
 		e.Result = j.Rules.Failed(s, Failure{
-			Why: Restarted, Recoverable: true, Effects: EffectsOf(files), Fence: e.Fence,
-			Reason: fmt.Sprintf("worker %s died while this ran; it was rolled back", c.cfg.Worker),
+			Why: Restarted, Recoverable: true, Effects: undone.Effects, Fence: e.Fence,
+			Reason: fmt.Sprintf("worker %s died while this ran, and took it back when it was there again", c.cfg.Worker),
 		})
 		if err := j.Journal.Result(e, e.Result); err != nil {
 			return Drop, fmt.Errorf("journal the end of %s: %w", e.Aggregate, err)
@@ -214,22 +214,4 @@ func entry(j Job, a events.Aggregate) (Entry, bool) {
 		return Entry{}, false
 	}
 	return j.Journal.Entry(a)
-}
-
-// EffectsOf sums up what became of the files of a rollback.
-func EffectsOf(files []events.RecoveredFile) events.Effects {
-	sum := events.EffectsNone
-	for _, f := range files {
-		switch f.Effects {
-		case events.EffectsConflict:
-			return f.Effects
-		case events.EffectsUnknown, events.EffectsKept:
-			sum = f.Effects
-		case events.EffectsRolledBack:
-			if sum == events.EffectsNone {
-				sum = f.Effects
-			}
-		}
-	}
-	return sum
 }

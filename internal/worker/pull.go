@@ -18,7 +18,7 @@ func (s *Subscriber) pull(ctx context.Context, consumer string, out chan<- *mess
 	log := s.cfg.Logger.With(slog.String("consumer", consumer))
 	var w wait
 	for said := false; ctx.Err() == nil; w.pause(ctx) {
-		cons, err := s.cfg.JetStream.Consumer(ctx, s.cfg.Stream, consumer)
+		cons, err := s.find(ctx, consumer, &w)
 		switch {
 		case err == nil:
 			w, said = wait{}, false
@@ -34,6 +34,15 @@ func (s *Subscriber) pull(ctx context.Context, consumer string, out chan<- *mess
 			log.Warn("consumer interrupted; trying again", slog.Any("error", err))
 		}
 	}
+}
+
+// find asks for a consumer. Whoever may not ask yet is not answered: the server
+// learns only from the announcement what a worker may pull. So it is not waited
+// for long at first.
+func (s *Subscriber) find(ctx context.Context, consumer string, w *wait) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond+2*w.d)
+	defer cancel()
+	return s.cfg.JetStream.Consumer(ctx, s.cfg.Stream, consumer)
 }
 
 // iterate pulls one message at a time, while there is a free slot.

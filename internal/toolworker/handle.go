@@ -1,0 +1,96 @@
+package toolworker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"correx/internal/access"
+	"correx/internal/approval"
+	"correx/internal/claim"
+	"correx/internal/eventlog"
+	"correx/internal/worker"
+	"correx/pkg/events"
+	"correx/pkg/tools"
+)
+
+// openLog opens EVENTS for a worker, which believes an approval by its signature
+// alone. It waits for the stream to be made.
+func openLog(ctx context.Context, js jetstream.JetStream, stateDir, source string, logger *slog.Logger) (*eventlog.Log, error) {
+	key, err := access.KernelKey(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	var verifier *approval.Verifier // set before anything is read
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		log, err := eventlog.Open(ctx, js, eventlog.Options{
+			Source: source, Logger: logger,
+			Verify: func(r events.Record) error { return verifier.Verify(r) },
+		})
+		if err == nil {
+			id := log.Identity()
+			verifier, err = approval.NewVerifier(approval.StreamIdentity{Stream: id.Stream, Created: id.Created}, key)
+			return log, err
+		}
+		logger.Warn("waiting for the log", slog.Any("error", err))
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, err
+		case <-t.C:
+		}
+	}
+}
+
+// handle works until ctx is done and what runs then has ended.
+func (p *process) handle(ctx context.Context, js jetstream.JetStream, log *eventlog.Log) error {
+	w, err := worker.New(worker.SubscriberConfig{
+		JetStream: js, Slots: p.o.Concurrency, AckWait: p.o.AckWait, Drain: p.o.Drain, Logger: p.logger,
+	})
+	if err != nil {
+		return err
+	}
+	previews := previewer{worker: p.id, log: log, executor: p.executor}
+	for _, t := range p.registry.All() {
+		token := events.Token(t.Name())
+		w.Handle(access.ToolDurable(token), p.approved(p.work.job(t)))
+		if _, ok := t.(tools.Previewer); ok {
+			w.Handle(access.PreviewDurable(token), p.requested(previews))
+		}
+	}
+	return w.Run(ctx)
+}
+
+// approved takes one delivery of a tool's consumer through the claim protocol.
+func (p *process) approved(j claim.Job) worker.Handler {
+	return func(ctx context.Context, d worker.Delivery) worker.Outcome {
+		a, _, _, err := events.ParseSubject(d.Subject)
+		if err != nil {
+			p.alarm(d, "term", err)
+			return worker.Term(err.Error())
+		}
+		o, err := p.claims.Handle(ctx, j, claim.Delivery{Aggregate: a, Seq: d.Seq})
+		if err != nil {
+			p.alarm(d, o.String(), err)
+		}
+		return worker.Claimed(o, err)
+	}
+}
+
+func (p *process) requested(v previewer) worker.Handler {
+	return func(ctx context.Context, d worker.Delivery) worker.Outcome {
+		o, err := v.handle(ctx, d)
+		if err != nil {
+			p.alarm(d, o.String(), err)
+		}
+		return o
+	}
+}
+
+func (p *process) alarm(d worker.Delivery, outcome string, err error) {
+	p.logger.Error("delivery not worked on", slog.String("subject", d.Subject), slog.Uint64("seq", d.Seq),
+		slog.String("outcome", outcome), slog.Any("error", err))
+}

@@ -1,0 +1,90 @@
+package toolworker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"correx/internal/config"
+	"correx/pkg/events"
+	"correx/pkg/tools"
+)
+
+// Options are what a worker runs on. Fields without a default are required.
+type Options struct {
+	StateDir    string
+	Home        *Home
+	URL         string // of the NATS server; empty: what the state directory says
+	Host        string // default: the machine's name
+	Version     string // semantic
+	Tools       []tools.Tool
+	Isolation   events.Isolation // that processes of tools get
+	Least       events.Isolation // that they must get
+	AckWait     time.Duration    // default 30 s
+	Drain       time.Duration    // default 30 s
+	Concurrency int              // default 4
+	Logger      *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.StateDir == "" || o.Home == nil || o.Logger == nil {
+		return o, errors.New("tool-worker: state directory, home and logger are required")
+	}
+	if o.Host == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return o, fmt.Errorf("tool-worker: name of this machine: %w", err)
+		}
+		o.Host = host
+	}
+	if o.Version == "" {
+		o.Version = "0.0.0"
+	}
+	if o.Isolation == "" {
+		o.Isolation = events.IsolationNone
+	}
+	if o.Least == "" {
+		o.Least = events.IsolationNone
+	}
+	if o.AckWait <= 0 {
+		o.AckWait = 30 * time.Second
+	}
+	if o.Drain <= 0 {
+		o.Drain = 30 * time.Second
+	}
+	if o.Concurrency <= 0 {
+		o.Concurrency = 4
+	}
+	return o, nil
+}
+
+// FromConfig takes over what a configuration says about tool-workers. Runner
+// starts the processes of tools.
+func FromConfig(cfg config.Config, home *Home, runner tools.Runner, logger *slog.Logger) (Options, error) {
+	list, err := tools.Build(toolsConfig(cfg.Tools, home.Dir, runner))
+	if err != nil {
+		return Options{}, fmt.Errorf("build tools: %w", err)
+	}
+	return Options{
+		StateDir: cfg.State, Home: home, URL: cfg.NATS.URL, Tools: list,
+		Isolation: runner.Isolation(), Least: cfg.Tools.Sandbox.MinIsolation,
+		AckWait: cfg.Worker.AckWait, Drain: cfg.Worker.Drain, Concurrency: cfg.Worker.Concurrency, Logger: logger,
+	}, nil
+}
+
+func toolsConfig(c config.Tools, dir string, runner tools.Runner) tools.Config {
+	return tools.Config{
+		Shell: tools.ShellConfig{
+			Enabled: c.Shell.Enabled, AllowedExecutables: c.Shell.AllowedExecutables,
+			Timeout: c.Shell.Timeout, WorkingDir: c.Shell.WorkingDir,
+		},
+		FileRead:  tools.FileReadConfig{Enabled: c.FileRead.Enabled, AllowedPaths: c.FileRead.AllowedPaths},
+		FileWrite: tools.FileWriteConfig{Enabled: c.FileWrite.Enabled, AllowedPaths: c.FileWrite.AllowedPaths},
+		FileEdit:  tools.FileEditConfig{Enabled: c.FileEdit.Enabled, AllowedPaths: c.FileEdit.AllowedPaths},
+		Echo:      tools.EchoConfig{Enabled: c.Echo.Enabled, Tier: c.Echo.Tier},
+		Runner:    runner,
+		Writable:  []string{dir},
+	}
+}

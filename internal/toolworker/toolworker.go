@@ -1,0 +1,181 @@
+package toolworker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"correx/internal/access"
+	"correx/internal/artifacts"
+	"correx/internal/claim"
+	"correx/internal/worker"
+	"correx/pkg/events"
+	"correx/pkg/sandbox"
+	"correx/pkg/tools"
+)
+
+// Run offers the tools and runs what was approved, until ctx is done or somebody
+// asks the worker to drain. Then it takes nothing more, waits for what runs, at
+// most o.Drain, and says that it stopped. It returns nil after a clean stop.
+func Run(ctx context.Context, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	p := &process{o: o, id: o.Home.Worker(o.Host), boot: rand.Text()}
+	p.logger = o.Logger.With(slog.String("worker", string(p.id)))
+	nc, err := access.Connect(ctx, access.Dial{
+		StateDir: o.StateDir, URL: o.URL, Name: "tool-worker " + string(p.id), Role: access.ToolWorker, Logger: p.logger,
+	})
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer nc.Close()
+	return stopped(ctx, p.run(ctx, nc))
+}
+
+// stopped makes an error that only says that ctx is done a clean stop.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// A process is one life of a worker.
+type process struct {
+	o        Options
+	id       events.WorkerID
+	boot     string
+	logger   *slog.Logger
+	registry *tools.Registry
+	executor *sandbox.Executor
+	work     *work
+	claims   *claim.Claims
+}
+
+func (p *process) run(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return fmt.Errorf("use JetStream: %w", err)
+	}
+	log, err := openLog(ctx, js, p.o.StateDir, string(p.id), p.logger)
+	if err != nil {
+		return err
+	}
+	disk, pending, err := sandbox.OpenJournal(p.o.Home.Dir, sandbox.JournalOptions{Logger: p.logger})
+	if err != nil {
+		return err
+	}
+	defer disk.Close()
+	entries, err := p.build(js, log, nc, disk, pending)
+	if err != nil {
+		return err
+	}
+	ctx, drain := context.WithCancel(ctx)
+	defer drain()
+	leave, err := p.serve(nc, drain)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := p.recover(ctx, entries); err != nil {
+		return err
+	}
+	if err := announce(ctx, log, p.started()); err != nil {
+		return err
+	}
+	err = p.handle(ctx, js, log)
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(err, announce(bye, log, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"}))
+}
+
+// build makes the parts that need no network yet.
+func (p *process) build(js jetstream.JetStream, log claim.Log, nc *nats.Conn, disk *sandbox.Journal, pending []sandbox.Entry) ([]claim.Entry, error) {
+	var err error
+	if p.registry, err = tools.NewRegistry(p.o.Tools...); err != nil {
+		return nil, err
+	}
+	if p.executor, err = sandbox.NewExecutor(sandbox.ExecutorOptions{
+		Registry: p.registry, Journal: disk, Dir: p.o.Home.Dir, Isolation: p.o.Isolation, Logger: p.logger,
+	}); err != nil {
+		return nil, err
+	}
+	if p.claims, err = claim.New(claim.Config{
+		Worker: p.id, Boot: p.boot, Log: log, Ask: worker.Asker{Conn: nc}, AckWait: p.o.AckWait, Logger: p.logger,
+	}); err != nil {
+		return nil, err
+	}
+	journal, entries, faults := newJournal(disk, pending)
+	for _, f := range faults {
+		p.logger.Error("journal entry has an unreadable result; it is rolled back", slog.Any("error", f))
+	}
+	p.work = &work{
+		worker: p.id, executor: p.executor, journal: journal, artifacts: artifacts.New(js),
+		isolation: p.o.Isolation, least: p.o.Least, logger: p.logger,
+	}
+	return entries, nil
+}
+
+// serve answers questions and listens for cancels. It does so before anything is
+// recovered: whoever asks whether this worker still holds something must hear it.
+func (p *process) serve(nc *nats.Conn, drain func()) (leave func(), err error) {
+	quiet, err := worker.Doorbell(nc, p.claims.Poke, events.CancelRequested{}.FactName(), events.ToolExecutionFailed{}.FactName())
+	if err != nil {
+		return nil, err
+	}
+	srv, err := worker.Service(nc, worker.ServiceConfig{
+		Role: events.RoleToolWorker, Version: p.o.Version, Worker: p.id, Boot: p.boot,
+		Running: p.claims.Running, Drain: drain,
+	})
+	if err != nil {
+		quiet()
+		return nil, err
+	}
+	return func() {
+		quiet()
+		if err := srv.Stop(); err != nil {
+			p.logger.Debug("stop service", slog.Any("error", err))
+		}
+	}, nil
+}
+
+// recover finishes what a former process of this worker left undone.
+func (p *process) recover(ctx context.Context, entries []claim.Entry) error {
+	job := claim.Job{Rules: claim.ToolRules{Worker: p.id, Isolation: p.o.Isolation}, Journal: p.work.journal}
+	for _, e := range entries {
+		p.logger.Info("recovering", slog.String("aggregate", e.Aggregate.String()), slog.Uint64("started", e.Fence.Started),
+			slog.Bool("result", e.Result != nil))
+		if err := p.claims.Recover(ctx, job, e); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			p.logger.Error("recover from the journal; it is tried again at the next delivery or start",
+				slog.String("aggregate", e.Aggregate.String()), slog.Any("error", err))
+		}
+	}
+	return nil
+}
+
+func (p *process) ref() events.Ref {
+	return events.Ref{Session: events.System, ID: string(p.id)}
+}
+
+func (p *process) started() events.WorkerStarted {
+	s := events.WorkerStarted{
+		Ref: p.ref(), Role: events.RoleToolWorker, Boot: p.boot, Host: p.o.Host, PID: os.Getpid(),
+		Version: p.o.Version, Concurrency: p.o.Concurrency,
+	}
+	for _, t := range p.registry.All() {
+		s.Tools = append(s.Tools, tools.Offer(t, p.o.Isolation))
+	}
+	return s
+}

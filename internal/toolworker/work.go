@@ -1,0 +1,128 @@
+package toolworker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"correx/internal/artifacts"
+	"correx/internal/claim"
+	"correx/internal/session"
+	"correx/pkg/events"
+	"correx/pkg/sandbox"
+	"correx/pkg/tools"
+)
+
+// work runs invocations in the sandbox.
+type work struct {
+	worker    events.WorkerID
+	executor  *sandbox.Executor
+	journal   *journal
+	artifacts *artifacts.Store
+	isolation events.Isolation
+	least     events.Isolation // below which no process is started
+	logger    *slog.Logger
+}
+
+// job is how t is claimed and run. What touches nothing keeps no journal and may
+// be run again.
+func (w *work) job(t tools.Tool) claim.Job {
+	j := claim.Job{
+		Rules:      claim.ToolRules{Worker: w.worker, Isolation: w.isolation, Admit: w.admit(t)},
+		Work:       run{w, t},
+		Idempotent: !tools.Touches(t),
+	}
+	if tools.Touches(t) {
+		j.Journal = w.journal
+	}
+	return j
+}
+
+// callOf is an invocation as the sandbox takes it.
+func callOf(a events.Aggregate, i session.Invocation, f events.Fence) sandbox.Call {
+	c := sandbox.Call{Key: keyOf(a, f), Request: i.Requested.Request, Tier: i.Granted.Tier}
+	if i.Previewed != nil {
+		c.Base = i.Previewed.Base
+		if c.Base == nil {
+			c.Base = []events.BaseHash{} // it was previewed, and rests on no file
+		}
+	}
+	return c
+}
+
+// admit says why an approved invocation must not run here.
+func (w *work) admit(t tools.Tool) func(session.Invocation) string {
+	return func(i session.Invocation) string {
+		if spawns(t) && rank(w.isolation) < rank(w.least) {
+			return fmt.Sprintf("this machine confines processes by %q, and at least %q is configured", w.isolation, w.least)
+		}
+		a := events.Aggregate{Session: i.Session, Kind: events.KindTool, ID: string(i.ID)}
+		if err := w.executor.Admit(callOf(a, i, events.Fence{})); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+}
+
+func spawns(t tools.Tool) bool {
+	for _, c := range t.RequiredCapabilities() {
+		if c == events.ShellExec || c == events.ProcessSpawn {
+			return true
+		}
+	}
+	return false
+}
+
+func rank(i events.Isolation) int {
+	switch i {
+	case events.IsolationFull:
+		return 2
+	case events.IsolationFSOnly:
+		return 1
+	}
+	return 0
+}
+
+// run is the claim.Work of one tool.
+type run struct {
+	*work
+	tool tools.Tool
+}
+
+// Run implements [claim.Work].
+func (r run) Run(ctx context.Context, t claim.Task) events.Fact {
+	a := t.State.Aggregate
+	call := callOf(a, t.State.Fold.(session.Invocation), t.Fence())
+	if tools.Touches(r.tool) {
+		_, listed := r.tool.(tools.FileAffectingTool)
+		r.journal.begins(sandbox.Entry{Key: call.Key, Tool: r.tool.Name(), State: sandbox.Running, Unlisted: !listed})
+		defer r.journal.forgetUnbegun(a)
+	}
+	out := r.executor.Run(ctx, call)
+	refs := r.store(ctx, &out)
+	end := fit(endOf(t, out, refs, context.Cause(ctx)), string(r.worker))
+	return r.keep(ctx, a, t, end)
+}
+
+// keep journals the end, if the run has an entry at all. An end that cannot be
+// journalled must not be published: a crash would then roll back what the log
+// calls completed. So the run is rolled back, and has failed.
+func (r run) keep(ctx context.Context, a events.Aggregate, t claim.Task, end events.Fact) events.Fact {
+	e, ok := r.journal.find(a)
+	if !ok {
+		return end
+	}
+	err := r.journal.Result(e.claim(), end)
+	if err == nil {
+		return end
+	}
+	r.logger.Error("journal a result", "aggregate", a.String(), "error", err)
+	effects := events.EffectsUnknown
+	if undone, uerr := r.journal.Undo(ctx, e.claim()); uerr == nil {
+		effects = undone.Effects
+	}
+	return events.ToolExecutionFailed{
+		Ref: a.Ref(), Fence: t.Fence(), Recoverable: true, Effects: effects,
+		Reason: "the worker could not record the result and took it back: " + err.Error(),
+	}
+}

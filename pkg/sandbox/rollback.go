@@ -1,0 +1,181 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"correx/pkg/events"
+	"correx/pkg/tools/workspace"
+)
+
+const (
+	// inlineBackup is how large a file may be whose backup stands in the journal
+	// itself, which costs no file and no further sync.
+	inlineBackup = 64 << 10
+	// keptDir has the backups that a rollback could not use.
+	keptDir = "kept"
+)
+
+// Rollback makes the files of an invocation what they were, where they still are
+// what it left. It returns those that it restored, and those that it left alone
+// because somebody else had changed them; of these the backup is kept, and named.
+// Files that needed nothing are not listed. A second call returns the same.
+func (j *Journal) Rollback(key Key) ([]events.RecoveredFile, error) {
+	e := j.find(key)
+	if e == nil {
+		return nil, nil
+	}
+	if e.settled || len(e.files) == 0 {
+		return e.Files, nil
+	}
+	if !e.rolled {
+		if err := j.append(e, record{Kind: rollingRecord}, true); err != nil {
+			return nil, fmt.Errorf("roll back %s: %w", key, err)
+		}
+	}
+	var files []events.RecoveredFile
+	var faults []error
+	for i := len(e.files) - 1; i >= 0; i-- {
+		f, err := j.restore(e, i)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		if f.Effects != events.EffectsNone {
+			files = append(files, f)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return files, fmt.Errorf("roll back %s: %w", key, err)
+	}
+	if err := j.append(e, record{Kind: rolledRecord, Outcome: files}, true); err != nil {
+		return files, fmt.Errorf("roll back %s: %w", key, err)
+	}
+	return files, nil
+}
+
+func (j *Journal) restore(e *entry, i int) (events.RecoveredFile, error) {
+	c := e.files[i]
+	out := events.RecoveredFile{Path: c.Path(), Effects: events.EffectsNone}
+	outcome, err := c.Restore(func() ([]byte, error) { return j.backupOf(e, i) })
+	switch {
+	case err != nil:
+		out.Effects = events.EffectsUnknown
+		return out, err
+	case outcome == workspace.Restored:
+		out.Effects = events.EffectsRolledBack
+	case outcome == workspace.Conflict:
+		out.Effects = events.EffectsConflict
+		if c.Before.Exists {
+			out.Backup, err = j.keep(e, i)
+		}
+	}
+	return out, err
+}
+
+// backUp writes the large backups of e to files of their own.
+func (j *Journal) backUp(e *entry) error {
+	dir := j.backupDir(e)
+	made := false
+	for i := range e.files {
+		c := &e.files[i]
+		if len(c.Data) <= inlineBackup {
+			continue
+		}
+		if !made {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return fmt.Errorf("back up %s: %w", c.Path(), err)
+			}
+			made = true
+		}
+		c.Backup = strconv.Itoa(i)
+		if err := writeSynced(filepath.Join(dir, c.Backup), c.Data); err != nil {
+			return fmt.Errorf("back up %s: %w", c.Path(), err)
+		}
+		c.Data = nil
+	}
+	if !made {
+		return nil
+	}
+	return errors.Join(syncDir(dir), syncDir(j.backups))
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func (j *Journal) backupDir(e *entry) string { return filepath.Join(j.backups, e.Key.name()) }
+
+// backupOf returns what was in a file, and makes sure that it is that.
+func (j *Journal) backupOf(e *entry, i int) ([]byte, error) {
+	c := e.files[i]
+	data := c.Data
+	if c.Backup != "" {
+		var err error
+		if data, err = os.ReadFile(filepath.Join(j.backupDir(e), c.Backup)); err != nil {
+			return nil, err
+		}
+	}
+	if sum := workspace.Hash(data); sum != c.Before.SHA256 {
+		return nil, fmt.Errorf("backup of %s has SHA-256 %s, and the file had %s", c.Path(), sum, c.Before.SHA256)
+	}
+	return data, nil
+}
+
+// keep puts a backup where it stays.
+func (j *Journal) keep(e *entry, i int) (string, error) {
+	data, err := j.backupOf(e, i)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(j.backups, keptDir, e.Key.name())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, strconv.Itoa(i)+"-"+filepath.Base(e.files[i].Rel))
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err // of a rollback that was cut short
+	}
+	if err := writeSynced(name, data); err != nil {
+		return "", fmt.Errorf("keep backup: %w", err)
+	}
+	return name, errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+}
+
+func (j *Journal) dropBackups(e *entry) {
+	for _, c := range e.files {
+		if c.Backup != "" {
+			if err := os.RemoveAll(j.backupDir(e)); err != nil {
+				j.logger.Warn("remove backups", "dir", j.backupDir(e), "err", err)
+			}
+			return
+		}
+	}
+}
+
+// sweepBackups removes backups that belong to no entry.
+func (j *Journal) sweepBackups() error {
+	wanted := map[string]bool{keptDir: true}
+	for _, e := range j.entries {
+		wanted[e.Key.name()] = true
+	}
+	names, err := os.ReadDir(j.backups)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if !wanted[n.Name()] {
+			if err := os.RemoveAll(filepath.Join(j.backups, n.Name())); err != nil {
+				return fmt.Errorf("remove left-over backup: %w", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+
+	"correx/pkg/events"
+	"correx/pkg/tools/workspace"
+)
+
+// A Tool says what it is and which requests it takes. It never runs anything.
+// Its methods may be called from several goroutines.
+type Tool interface {
+	Name() string // raw; unique within a registry
+	Description() string
+	Tier() events.Tier // the least tier of its requests
+	RequiredCapabilities() []events.ToolCapability
+	// ParametersSchema is a JSON Schema whose properties stand in the order in
+	// which a model is to write them.
+	ParametersSchema() events.Raw
+	// ValidateRequest judges the parameters. It may look at files, and changes
+	// nothing. It is asked before a person is, and again before running.
+	ValidateRequest(events.ToolRequest) ValidationResult
+	// Example is one worked call, or nil.
+	Example() *events.ToolExample
+}
+
+// An Executor runs requests. It returns when nothing of the run is left, also
+// when ctx ends. Failures are values.
+type Executor interface {
+	Execute(ctx context.Context, r events.ToolRequest) ToolResult
+}
+
+// A FileAffectingTool changes files. Whoever runs it backs up the paths first;
+// it must change no others.
+type FileAffectingTool interface {
+	Tool
+	// AffectedPaths are absolute, and free of symbolic links as far as they
+	// exist. It is empty for a request that changes nothing or is not valid.
+	AffectedPaths(events.ToolRequest) []string
+}
+
+// A StagingTool is a FileAffectingTool that tells [Scope.Recorder] of every
+// change before making it: a file that it never announced was not changed by it.
+type StagingTool interface {
+	FileAffectingTool
+	// Place finds one of the affected paths below the tool's directories.
+	Place(path string) (workspace.Place, error)
+}
+
+// A Previewer says what a request would do, and touches nothing.
+type Previewer interface {
+	Preview(ctx context.Context, r events.ToolRequest) Preview
+}
+
+// A TierRaiser knows requests that are worse than its tool's tier. A lower
+// answer counts for nothing; see [TierOf].
+type TierRaiser interface {
+	TierFor(events.ToolRequest) events.Tier
+}
+
+// A Preview is what a request would do.
+type Preview struct {
+	Valid    bool
+	Reason   string // why it is not valid
+	Diff     string // unified, at most 64 KiB
+	Base     []events.BaseHash
+	Affected []string
+	Tier     events.Tier
+}
+
+// A ValidationResult is Valid, the zero value, or Invalid with a reason.
+type ValidationResult struct{ reason string }
+
+// Valid accepts a request.
+func Valid() ValidationResult { return ValidationResult{} }
+
+// Invalid refuses a request. The reason is told to the model.
+func Invalid(format string, a ...any) ValidationResult {
+	reason := fmt.Sprintf(format, a...)
+	if reason == "" {
+		reason = "invalid"
+	}
+	return ValidationResult{reason: reason}
+}
+
+// OK reports whether the request is valid.
+func (v ValidationResult) OK() bool { return v.reason == "" }
+
+// Reason says why the request is not valid; it is empty when it is.
+func (v ValidationResult) Reason() string { return v.reason }
+
+// TierOf is the tier of one request: the tool's, or higher where the tool says
+// that this request is worse.
+func TierOf(t Tool, r events.ToolRequest) events.Tier {
+	tier := t.Tier()
+	if w, ok := t.(TierRaiser); ok {
+		tier = max(tier, w.TierFor(r))
+	}
+	return tier
+}
+
+// Touches reports whether t may change anything at all, which its capabilities
+// tell: reading files is harmless, everything else is not. Runs of a tool that
+// touches nothing need no journal and may be repeated.
+func Touches(t Tool) bool {
+	for _, c := range t.RequiredCapabilities() {
+		if c != events.FileRead {
+			return true
+		}
+	}
+	return false
+}

@@ -77,20 +77,21 @@ func (f *follower) check() {
 	if err != nil {
 		return // it will be read again
 	}
+	if !s.owned(f.t.Fence()) {
+		f.h.fence()
+		f.cancel(ErrFenced)
+		return // last stays: an end behind what fenced us must be refused
+	}
 	f.mu.Lock()
 	f.last = max(f.last, s.Last)
 	f.mu.Unlock()
-	switch {
-	case !s.owned(f.t.Fence()):
-		f.h.fence()
-		f.cancel(ErrFenced)
-	case s.Phase == Cancelling:
+	if s.Phase == Cancelling {
 		f.cancel(Cancelled{s.Cancel})
 	}
 }
 
-// stop ends the looking and returns the last sequence of the aggregate that was
-// seen. It may be called again.
+// stop ends the looking and returns the last sequence at which the claim was seen
+// to hold. It may be called again.
 func (f *follower) stop() uint64 {
 	f.h.onRing(nil)
 	f.done()

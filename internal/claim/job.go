@@ -77,7 +77,7 @@ type Undone struct {
 
 // A Task is a claim that was accepted.
 type Task struct {
-	State   State        // as it was when the claim was appended
+	State   State        // with the claim in it; its Fold is of before
 	Claim   events.Claim // mine
 	Started uint64       // F: the sequence of my started
 }

@@ -17,7 +17,6 @@ func (c *Claims) own(ctx context.Context, j Job, h *hold, t Task) (Outcome, erro
 	pub, cancel := c.publishing(ctx)
 	defer cancel()
 	s := t.State
-	s.Phase, s.Claim, s.Started = Running, t.Claim, t.Started
 	late, err := c.late(pub, s)
 	if err != nil {
 		return Drop, err
@@ -58,8 +57,9 @@ func (c *Claims) late(ctx context.Context, s State) (bool, error) {
 // run does the work, follows the log while it lasts, and returns the end and the
 // last sequence that was seen.
 func (c *Claims) run(ctx context.Context, j Job, h *hold, t Task, s State) (events.Fact, uint64) {
-	work, cancel := context.WithCancelCause(ctx)
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(ErrStopping) })()
 	f := c.follow(work, cancel, j, h, t)
 	defer f.stop()
 	end := j.Work.Run(work, t)

@@ -63,7 +63,8 @@ func (c *Claims) start(ctx context.Context, j Job, h *hold, s State, attempt int
 		return Drop, nil // somebody was faster: neither ack nor nak
 	}
 	h.owns(f)
-	s.Last = max(s.Last, f)
+	s = now
+	s.Phase, s.Claim, s.Started, s.Last = Running, mine, f, max(s.Last, f)
 	return c.own(ctx, j, h, Task{State: s, Claim: mine, Started: f})
 }
 
@@ -74,6 +75,7 @@ func (c *Claims) append(ctx context.Context, j Job, s State, mine events.Claim) 
 	for i := 0; ; i++ {
 		f, err := c.cfg.Log.Append(ctx, j.Rules.Started(s, mine), s.Last, s.cause(s.Ready))
 		if err == nil {
+			s.startedID = events.FactID(s.Aggregate, s.Last)
 			return f, s, nil
 		}
 		now, rerr := c.readUntil(ctx, j, s.Aggregate)

@@ -45,7 +45,8 @@ type State struct {
 	Last      uint64       // sequence of the last record, whatever it is
 	Fold      any          // what Rules.Fold made of it, for the rules' own use
 
-	records []events.Record
+	records   []events.Record
+	startedID string // of a started that is not in records
 }
 
 // fence ties an end to the latest claim, written by whoever made that claim.
@@ -76,6 +77,9 @@ func (s State) recoveredBy(f events.Fence) bool {
 
 // cause returns the id of the record at seq, for the envelope of what follows.
 func (s State) cause(seq uint64) string {
+	if seq == s.Started && s.startedID != "" {
+		return s.startedID
+	}
 	for _, r := range s.records {
 		if r.Seq == seq {
 			return r.Header.Get(events.HeaderID)

@@ -46,14 +46,14 @@ func openLog(ctx context.Context, js jetstream.JetStream, stateDir, source strin
 }
 
 // handle works until ctx is done and what runs then has ended.
-func (p *process) handle(ctx context.Context, js jetstream.JetStream, log *eventlog.Log) error {
+func (p *process) handle(ctx context.Context) error {
 	w, err := worker.New(worker.SubscriberConfig{
-		JetStream: js, Slots: p.o.Concurrency, AckWait: p.o.AckWait, Drain: p.o.Drain, Logger: p.logger,
+		JetStream: p.js, Slots: p.o.Concurrency, AckWait: p.o.AckWait, Drain: p.o.Drain, Logger: p.logger,
 	})
 	if err != nil {
 		return err
 	}
-	previews := previewer{worker: p.id, log: log, executor: p.executor}
+	previews := previewer{worker: p.id, log: p.log, executor: p.executor}
 	for _, t := range p.registry.All() {
 		token := events.Token(t.Name())
 		w.Handle(access.ToolDurable(token), p.approved(p.work.job(t)))

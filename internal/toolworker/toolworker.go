@@ -15,6 +15,7 @@ import (
 	"correx/internal/access"
 	"correx/internal/artifacts"
 	"correx/internal/claim"
+	"correx/internal/eventlog"
 	"correx/internal/worker"
 	"correx/pkg/events"
 	"correx/pkg/sandbox"
@@ -25,6 +26,17 @@ import (
 // asks the worker to drain. Then it takes nothing more, waits for what runs, at
 // most o.Drain, and says that it stopped. It returns nil after a clean stop.
 func Run(ctx context.Context, o Options) error {
+	return live(ctx, o, (*process).offer)
+}
+
+// Recover finishes what a former process of this worker left in its journal, and
+// returns. A worker that starts does the same by itself.
+func Recover(ctx context.Context, o Options) error {
+	return live(ctx, o, func(*process, context.Context) error { return nil })
+}
+
+// live connects, recovers, and then does what then says.
+func live(ctx context.Context, o Options, then func(*process, context.Context) error) error {
 	o, err := o.withDefaults()
 	if err != nil {
 		return err
@@ -38,7 +50,7 @@ func Run(ctx context.Context, o Options) error {
 		return stopped(ctx, err)
 	}
 	defer nc.Close()
-	return stopped(ctx, p.run(ctx, nc))
+	return stopped(ctx, p.run(ctx, nc, then))
 }
 
 // stopped makes an error that only says that ctx is done a clean stop.
@@ -55,19 +67,20 @@ type process struct {
 	id       events.WorkerID
 	boot     string
 	logger   *slog.Logger
+	js       jetstream.JetStream
+	log      *eventlog.Log
 	registry *tools.Registry
 	executor *sandbox.Executor
 	work     *work
 	claims   *claim.Claims
 }
 
-func (p *process) run(ctx context.Context, nc *nats.Conn) error {
-	js, err := jetstream.New(nc)
-	if err != nil {
+func (p *process) run(ctx context.Context, nc *nats.Conn, then func(*process, context.Context) error) error {
+	var err error
+	if p.js, err = jetstream.New(nc); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
-	log, err := openLog(ctx, js, p.o.StateDir, string(p.id), p.logger)
-	if err != nil {
+	if p.log, err = openLog(ctx, p.js, p.o.StateDir, string(p.id), p.logger); err != nil {
 		return err
 	}
 	disk, pending, err := sandbox.OpenJournal(p.o.Home.Dir, sandbox.JournalOptions{Logger: p.logger})
@@ -75,7 +88,7 @@ func (p *process) run(ctx context.Context, nc *nats.Conn) error {
 		return err
 	}
 	defer disk.Close()
-	entries, err := p.build(js, log, nc, disk, pending)
+	entries, err := p.build(nc, disk, pending)
 	if err != nil {
 		return err
 	}
@@ -89,17 +102,23 @@ func (p *process) run(ctx context.Context, nc *nats.Conn) error {
 	if err := p.recover(ctx, entries); err != nil {
 		return err
 	}
-	if err := announce(ctx, log, p.started()); err != nil {
+	return then(p, ctx)
+}
+
+// offer announces the worker, works until ctx is done, and says that it stopped.
+func (p *process) offer(ctx context.Context) error {
+	if err := announce(ctx, p.log, p.started()); err != nil {
 		return err
 	}
-	err = p.handle(ctx, js, log)
+	p.logger.Info("tool-worker ready", slog.Int("tools", len(p.registry.All())), slog.Int("concurrency", p.o.Concurrency))
+	err := p.handle(ctx)
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return errors.Join(err, announce(bye, log, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"}))
+	return errors.Join(err, announce(bye, p.log, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"}))
 }
 
 // build makes the parts that need no network yet.
-func (p *process) build(js jetstream.JetStream, log claim.Log, nc *nats.Conn, disk *sandbox.Journal, pending []sandbox.Entry) ([]claim.Entry, error) {
+func (p *process) build(nc *nats.Conn, disk *sandbox.Journal, pending []sandbox.Entry) ([]claim.Entry, error) {
 	var err error
 	if p.registry, err = tools.NewRegistry(p.o.Tools...); err != nil {
 		return nil, err
@@ -110,7 +129,7 @@ func (p *process) build(js jetstream.JetStream, log claim.Log, nc *nats.Conn, di
 		return nil, err
 	}
 	if p.claims, err = claim.New(claim.Config{
-		Worker: p.id, Boot: p.boot, Log: log, Ask: worker.Asker{Conn: nc}, AckWait: p.o.AckWait, Logger: p.logger,
+		Worker: p.id, Boot: p.boot, Log: p.log, Ask: worker.Asker{Conn: nc}, AckWait: p.o.AckWait, Logger: p.logger,
 	}); err != nil {
 		return nil, err
 	}
@@ -119,7 +138,7 @@ func (p *process) build(js jetstream.JetStream, log claim.Log, nc *nats.Conn, di
 		p.logger.Error("journal entry has an unreadable result; it is rolled back", slog.Any("error", f))
 	}
 	p.work = &work{
-		worker: p.id, executor: p.executor, journal: journal, artifacts: artifacts.New(js),
+		worker: p.id, executor: p.executor, journal: journal, artifacts: artifacts.New(p.js),
 		isolation: p.o.Isolation, least: p.o.Least, logger: p.logger,
 	}
 	return entries, nil
@@ -148,18 +167,19 @@ func (p *process) serve(nc *nats.Conn, drain func()) (leave func(), err error) {
 	}, nil
 }
 
-// recover finishes what a former process of this worker left undone.
+// recover finishes what a former process of this worker left undone. What cannot
+// be finished now stays in the journal, for the next delivery or start.
 func (p *process) recover(ctx context.Context, entries []claim.Entry) error {
 	job := claim.Job{Rules: claim.ToolRules{Worker: p.id, Isolation: p.o.Isolation}, Journal: p.work.journal}
 	for _, e := range entries {
-		p.logger.Info("recovering", slog.String("aggregate", e.Aggregate.String()), slog.Uint64("started", e.Fence.Started),
-			slog.Bool("result", e.Result != nil))
-		if err := p.claims.Recover(ctx, job, e); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			p.logger.Error("recover from the journal; it is tried again at the next delivery or start",
-				slog.String("aggregate", e.Aggregate.String()), slog.Any("error", err))
+		log := p.logger.With(slog.String("aggregate", e.Aggregate.String()), slog.Uint64("started", e.Fence.Started))
+		log.Info("recovering", slog.Bool("result", e.Result != nil))
+		err := p.claims.Recover(ctx, job, e)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			log.Error("not recovered; the journal keeps it", slog.Any("error", err))
 		}
 	}
 	return nil

@@ -1,0 +1,71 @@
+package toolworker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"correx/pkg/sandbox"
+)
+
+// A Pending is what one worker's journal holds.
+type Pending struct {
+	Worker  string          `json:"worker"`
+	InUse   bool            `json:"in_use"` // its process is running; it looks after its journal itself
+	Entries []sandbox.Entry `json:"entries"`
+}
+
+// ListPending reads the journals of the workers under a state directory, or of
+// the one called name. Nothing is rolled back or reported.
+func ListPending(stateDir, name string, logger *slog.Logger) ([]Pending, error) {
+	names := []string{name}
+	if name == "" {
+		var err error
+		if names, err = homeNames(stateDir); err != nil {
+			return nil, err
+		}
+	}
+	var all []Pending
+	for _, n := range names {
+		p, err := pendingOf(stateDir, n, logger)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+func homeNames(stateDir string) ([]string, error) {
+	dirs, err := os.ReadDir(homesDir(stateDir))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	var names []string
+	for _, d := range dirs {
+		if d.IsDir() {
+			names = append(names, d.Name())
+		}
+	}
+	return names, nil
+}
+
+func pendingOf(stateDir, name string, logger *slog.Logger) (Pending, error) {
+	if _, err := os.Stat(homeDir(stateDir, name)); err != nil {
+		return Pending{}, fmt.Errorf("no worker of this machine is called %s: %w", name, err)
+	}
+	h, err := OpenHome(stateDir, name)
+	if errors.Is(err, ErrTaken) {
+		return Pending{Worker: name, InUse: true}, nil
+	}
+	if err != nil {
+		return Pending{}, err
+	}
+	defer h.Close()
+	j, entries, err := sandbox.OpenJournal(h.Dir, sandbox.JournalOptions{Logger: logger})
+	if err != nil {
+		return Pending{}, err
+	}
+	return Pending{Worker: name, Entries: entries}, j.Close()
+}

@@ -138,10 +138,9 @@ func projector() Grant {
 			systemFacts("audit.*.checkpoint"),
 			announcements(),
 			answers(Operator, Kernel, Viewer),
-			read(StreamEvents), read(StreamCommands), read(streamArtifacts),
-			consumers(StreamEvents), consumers(StreamCommands),
+			read(StreamEvents), read(streamArtifacts), consumers(StreamEvents),
 		),
-		Subscribe: subjects("evt.>", "cmd.>", "query.>", "wrk.>", "$SRV.>"),
+		Subscribe: subjects("evt.>", "query.>", "$SRV.>"),
 	}
 }
 

@@ -64,7 +64,8 @@ func (w *Writer) offeredTools(r events.Record, tools []events.ToolOffer) error {
 // llama-server outlives its worker.
 func (w *Writer) offeredModels(r events.Record, models []events.ModelOffer) error {
 	worker, at := r.Aggregate.ID, stamp(r.Time)
-	err := w.exec(`UPDATE models SET offered = 0, state = 'UNLOADED', pid = NULL, reason = 'its worker started anew',
+	err := w.exec(`UPDATE models SET offered = 0, state = 'UNLOADED', pid = NULL, log = NULL,
+		reason = 'its worker started anew',
 		seq = ?, time = ? WHERE worker = ?`, r.Seq, at, worker)
 	if err != nil {
 		return err

@@ -237,3 +237,6 @@ func (db *DB) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// DefaultPath is where the database is in a state directory.
+func DefaultPath(stateDir string) string { return filepath.Join(stateDir, "correx.db") }

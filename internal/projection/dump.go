@@ -13,7 +13,20 @@ import (
 // primary key: equal for two databases that were made from the same log,
 // whatever batches, restarts and rebuilds lay between. It reads one snapshot,
 // also while a projector writes.
-func (db *DB) Dump(ctx context.Context, out io.Writer) error {
+func (db *DB) Dump(ctx context.Context, out io.Writer) error { return db.dump(ctx, out, textDump) }
+
+// DumpJSON is [DB.Dump] with a JSON object a line: {"table": …, "row": …}.
+func (db *DB) DumpJSON(ctx context.Context, out io.Writer) error { return db.dump(ctx, out, jsonDump) }
+
+// A dumpFormat is how tables and rows are written.
+type dumpFormat struct{ table, row string }
+
+var (
+	textDump = dumpFormat{"# %s\n", "%[2]s\n"}
+	jsonDump = dumpFormat{"", "{\"table\":%[1]q,\"row\":%[2]s}\n"}
+)
+
+func (db *DB) dump(ctx context.Context, out io.Writer, f dumpFormat) error {
 	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("dump %s: %w", db.path, err)
@@ -25,7 +38,7 @@ func (db *DB) Dump(ctx context.Context, out io.Writer) error {
 	}
 	w := bufio.NewWriter(out)
 	for _, t := range tables {
-		if err := dumpTable(ctx, tx, w, t); err != nil {
+		if err := f.dump(ctx, tx, w, t); err != nil {
 			return fmt.Errorf("dump %s: table %s: %w", db.path, t, err)
 		}
 	}
@@ -43,20 +56,22 @@ func tablesOf(ctx context.Context, q queryer) ([]string, error) {
 	return names, err
 }
 
-func dumpTable(ctx context.Context, q queryer, w io.Writer, table string) error {
+func (f dumpFormat) dump(ctx context.Context, q queryer, w io.Writer, table string) error {
 	query, err := dumpQuery(ctx, q, table)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(w, "# %s\n", table); err != nil {
-		return err
+	if f.table != "" {
+		if _, err := fmt.Fprintf(w, f.table, table); err != nil {
+			return err
+		}
 	}
 	return eachRow(ctx, q, func(cols []column, row []cell) error {
 		line, err := object(cols, row)
 		if err != nil {
 			return err
 		}
-		_, err = w.Write(append(line, '\n'))
+		_, err = fmt.Fprintf(w, f.row, table, line)
 		return err
 	}, query)
 }

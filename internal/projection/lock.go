@@ -35,5 +35,14 @@ func Acquire(path string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
+// Locked reports whether a process writes the database at path.
+func Locked(path string) bool {
+	l, err := Acquire(path)
+	if err == nil {
+		err = l.Release()
+	}
+	return errors.Is(err, ErrLocked)
+}
+
 // Release gives the lock back.
 func (l *Lock) Release() error { return l.f.Close() }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"correx/pkg/events"
 )
@@ -45,8 +44,11 @@ func NewClient(model events.ModelID, base, key string, hc *http.Client) *Client 
 	return &Client{model: model, base: strings.TrimSuffix(base, "/"), key: key, http: hc}
 }
 
+// newTransport keeps no connection: llama-server closes one after a hundred
+// requests, or five seconds, under the next request's feet, and does not end on
+// SIGTERM while it has one.
 func newTransport(base string) *http.Transport {
-	t := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second}
+	t := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
 	if socket, ok := strings.CutPrefix(base, "unix:"); ok {
 		var d net.Dialer
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -83,7 +85,12 @@ func Capabilities(m events.ModelID) []events.CapabilityScore {
 
 // Health is Healthy when /health answers 200.
 func (c *Client) Health(ctx context.Context) Health {
-	if err := c.call(ctx, http.MethodGet, "/health", nil, nil); err != nil {
+	resp, err := c.send(ctx, http.MethodGet, "/health", nil)
+	if err != nil {
+		return Unhealthy
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
 		return Unhealthy
 	}
 	return Healthy
@@ -137,10 +144,6 @@ func (c *Client) Probe(ctx context.Context) error {
 	})
 	return err
 }
-
-// closeIdle drops connections that are not in use: a server with one open does
-// not end on SIGTERM.
-func (c *Client) closeIdle() { c.http.CloseIdleConnections() }
 
 // call is one exchange of JSON; in and out may be nil.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {

@@ -32,7 +32,8 @@ type Launcher struct {
 	LoadTimeout  time.Duration // of a whole load
 	StopGrace    time.Duration // from SIGTERM to SIGKILL
 
-	log   *logFile // nil: nowhere
+	log   *logFile               // nil: nowhere
+	port  func() (string, error) // nil: freePort
 	flags flagCache
 }
 
@@ -91,7 +92,11 @@ func (l *Launcher) prepare(ctx context.Context, d Descriptor) (exe string, args 
 // once makes one attempt. The process is returned with an error too, dead, for
 // its log.
 func (l *Launcher) once(ctx context.Context, d Descriptor, exe string, args []string) (*Process, error) {
-	port, err := freePort()
+	choose := freePort
+	if l.port != nil {
+		choose = l.port
+	}
+	port, err := choose()
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,6 @@ func (p *Process) Context() context.Context { return p.ctx }
 // is cancelled first, with cause. It may be called any number of times.
 func (p *Process) Stop(cause error) {
 	p.cancel(cause)
-	p.client.closeIdle()
 	p.signal(syscall.SIGTERM)
 	timer := time.NewTimer(p.grace)
 	defer timer.Stop()
@@ -154,7 +153,6 @@ func (p *Process) wait(cmd *exec.Cmd, pidFile string) {
 	p.exit = exit
 	p.mu.Unlock()
 	p.cancel(fmt.Errorf("%w: %s", errDied, exit))
-	p.client.closeIdle()
 	close(p.done)
 }
 

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -57,12 +58,14 @@ func (k *Kernel) serveAPI(ctx context.Context) error {
 	return nil
 }
 
-// serviceVersion makes a version that the micro framework accepts.
+// semver is what the micro framework accepts as a version.
+var semver = regexp.MustCompile(`^\d+\.\d+\.\d+([-+].*)?$`)
+
 func serviceVersion(v string) string {
-	if v == "" || v == "dev" {
-		return "0.0.0"
+	if v = strings.TrimPrefix(v, "v"); semver.MatchString(v) {
+		return v
 	}
-	return strings.TrimPrefix(v, "v")
+	return "0.0.0"
 }
 
 func (k *Kernel) serve(ctx context.Context, verb events.Verb, r micro.Request) {

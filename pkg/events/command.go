@@ -177,11 +177,14 @@ func EncodeCommand(c Command) ([]byte, error) { return marshal(c) }
 func DecodeCommand(id CommandID, seq uint64, stored time.Time, subject string, h Header, data []byte) Wish {
 	w := Wish{ID: id, Seq: seq, Time: stored, Subject: subject}
 	t := strings.Split(subject, ".")
+	if len(t) > 1 {
+		w.Actor = ActorID(t[1])
+	}
 	if len(t) != 4 || t[0] != PrefixCommand {
 		w.Faults = []string{fmt.Sprintf("subject %q is not cmd.<actor>.<noun>.<verb>", clip(subject))}
 		return w
 	}
-	w.Actor, w.Verb = ActorID(t[1]), Verb(t[2]+"."+t[3])
+	w.Verb = Verb(t[2] + "." + t[3])
 	if err := CheckToken(t[1]); err != nil {
 		w.Faults = append(w.Faults, "actor "+err.Error())
 	}

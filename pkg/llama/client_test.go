@@ -210,6 +210,7 @@ func TestBrokenConnection(t *testing.T) {
 func TestCancelledInference(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // until then the server does not notice who leaves
 		_, _ = io.WriteString(w, said)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -87,7 +88,7 @@ func (l *Log) checkSize(p *proposal) error {
 func (l *Log) settle(ctx context.Context, p *proposal) (uint64, error) {
 	wait, pause := l.opts.Answer, time.Millisecond
 	lost := false // an attempt may have arrived, and its answer did not
-	for {
+	for attempt := 1; ; attempt++ {
 		seq, err := l.publish(ctx, p, wait)
 		switch {
 		case err == nil:
@@ -102,15 +103,24 @@ func (l *Log) settle(ctx context.Context, p *proposal) (uint64, error) {
 		case leader.Denied(l.js.Conn(), p.msg.Subject):
 			return 0, fmt.Errorf("%s: %w", p.msg.Subject, ErrDenied)
 		default:
+			l.unanswered(ctx, p, attempt, err)
 			lost = lost || !unsent(err)
-			l.log.Warn("publish was not answered; repeating it", "subject", p.msg.Subject, "after", p.after, "error", err)
-			wait = min(2*wait, 4*l.opts.Answer)
+			wait = min(2*wait, 8*l.opts.Answer)
 		}
 		if stop := leader.Pause(ctx, pause); stop != nil {
 			return 0, uncertain(lost, fmt.Errorf("no answer (nobody leads the stream, or the server forbids %s): %w (last: %v)", p.msg.Subject, stop, err))
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}
+}
+
+// unanswered reports an attempt without an answer; the first is worth a warning.
+func (l *Log) unanswered(ctx context.Context, p *proposal, attempt int, err error) {
+	level := slog.LevelDebug
+	if attempt == 1 {
+		level = slog.LevelWarn
+	}
+	l.log.Log(ctx, level, "publish was not answered; repeating it", "subject", p.msg.Subject, "after", p.after, "attempt", attempt, "error", err)
 }
 
 // publish makes one attempt. Group commit could stand here: all that Append

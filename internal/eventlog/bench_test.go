@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -67,7 +68,8 @@ func race(b *testing.B, writers int, one func(w, i int, last uint64) (uint64, er
 
 // filled makes a log of n records in sessions of 20.
 func filled(b *testing.B, n int) *eventlog.Log {
-	js := streams(b)
+	js := natstest.Server(b, func(o *server.Options) { o.SyncAlways = false }).JetStream(b)
+	natstest.Stream(b, js, natstest.StreamConfig("EVENTS", "evt.>", 1))
 	body := []byte(`{"session":"s","id":"main","role":"user","text":"` + strings.Repeat("x", 900) + `"}`)
 	h := events.Header{events.HeaderID: {"x"}}
 	for i := range n {
@@ -81,10 +83,11 @@ func filled(b *testing.B, n int) *eventlog.Log {
 }
 
 func BenchmarkReadAggregate(b *testing.B) {
-	l := filled(b, 20000)
+	const n = 200000
+	l := filled(b, n)
 	b.ResetTimer()
 	for i := range b.N {
-		recs, err := l.Read(b.Context(), sessionOf(events.SessionID(fmt.Sprintf("s%d", i%1000))))
+		recs, err := l.Read(b.Context(), sessionOf(events.SessionID(fmt.Sprintf("s%d", i*7919%(n/20)))))
 		if err != nil || len(recs) != 20 {
 			b.Fatal(len(recs), err)
 		}

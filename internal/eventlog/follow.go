@@ -45,7 +45,7 @@ const (
 // alarm that no repetition mends.
 func (l *Log) Follow(ctx context.Context, filter string, from uint64, fn func(events.Record) error) error {
 	f := &follower{
-		l: l, filter: filter, whole: filter == l.all || filter == ">",
+		l: l, filter: filter, whole: l.whole(filter),
 		fn: fn, log: l.log.With("filter", filter),
 	}
 	f.next.Store(max(from, 1))

@@ -35,7 +35,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	Stream string        // default EVENTS
-	Answer time.Duration // how long one publish waits for its answer before it is repeated; default 2 s
+	Answer time.Duration // how long one publish waits for its answer before it is repeated; default 1 s
 	Watch  time.Duration // after how long a silence Follow asks the leader whether there is really nothing; default 5 s
 }
 
@@ -64,7 +64,7 @@ func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Log, erro
 		opts.Stream = "EVENTS"
 	}
 	if opts.Answer <= 0 {
-		opts.Answer = 2 * time.Second
+		opts.Answer = time.Second
 	}
 	if opts.Watch <= 0 {
 		opts.Watch = 5 * time.Second

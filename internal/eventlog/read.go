@@ -43,8 +43,12 @@ func (l *Log) Since(ctx context.Context, filter string, from uint64) ([]events.R
 }
 
 // Each is [Log.ReadFilter] that hands over one record at a time. It stops at
-// the first error of fn and returns it.
+// the first error of fn and returns it. Of the whole stream, to the end is to
+// where it ended when Each was called, and a missing record is a [GapError].
 func (l *Log) Each(ctx context.Context, filter string, from, through uint64, fn func(events.Record) error) error {
+	if l.whole(filter) {
+		return l.eachOfAll(ctx, from, through, fn)
+	}
 	for next := max(from, 1); through == 0 || next <= through; {
 		m, err := l.lead.Next(ctx, filter, next)
 		if errors.Is(err, leader.ErrNone) || err == nil && through != 0 && m.Seq > through {

@@ -194,6 +194,34 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// Reading all is no place to step over what is missing either.
+func TestReplayOfAllNoticesAGap(t *testing.T) {
+	for _, c := range []struct{ erased, next uint64 }{{1, 2}, {50, 51}, {100, 0}} {
+		js := erasable(t)
+		l := open(t, js)
+		chain(t, l, "s", 100)
+		s, err := js.Stream(natstest.Context(t), "EVENTS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.DeleteMsg(natstest.Context(t), c.erased); err != nil {
+			t.Fatal(err)
+		}
+		next := uint64(1)
+		_, _, err = eventlog.Replay(natstest.Context(t), l, "evt.>", 0, func(_ int, r events.Record) int {
+			if r.Seq != next {
+				t.Fatalf("sequence %d came, %d was due", r.Seq, next)
+			}
+			next++
+			return 0
+		})
+		var gap *eventlog.GapError
+		if !errors.As(err, &gap) || gap.Want != c.erased || gap.Got != c.next {
+			t.Errorf("%v, want that %d is missing before %d", err, c.erased, c.next)
+		}
+	}
+}
+
 // The log is made anew under the same name.
 func TestForeignStreamIsNoticed(t *testing.T) {
 	js := streams(t)

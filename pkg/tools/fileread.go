@@ -49,7 +49,7 @@ func (*FileReadTool) ParametersSchema() events.Raw { return fileReadSchema }
 // Example implements [Tool].
 func (*FileReadTool) Example() *events.ToolExample {
 	return &events.ToolExample{
-		Task:       "Read notes/a.txt.",
+		Task:       "Read notes/a.txt back.",
 		Parameters: events.Raw(`{"operation":"read","path":"notes/a.txt"}`),
 		Result:     "alpha",
 		Answer:     "notes/a.txt contains the word alpha.",

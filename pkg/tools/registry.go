@@ -78,12 +78,12 @@ func (d *Dispatcher) Execute(ctx context.Context, r events.ToolRequest) ToolResu
 	if !ok {
 		return fail(r, d.registry.unknown(r.Tool))
 	}
+	if v := t.ValidateRequest(r); !v.OK() {
+		return fail(r, v.Reason())
+	}
 	x, ok := t.(Executor)
 	if !ok {
 		return fail(r, fmt.Sprintf("tool %q is described here but cannot be run", r.Tool))
-	}
-	if v := t.ValidateRequest(r); !v.OK() {
-		return fail(r, v.Reason())
 	}
 	return x.Execute(ctx, r)
 }

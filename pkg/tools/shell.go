@@ -200,9 +200,9 @@ func (t *ShellTool) denied(name string) error {
 	case len(t.names) == 0:
 		return fmt.Errorf("shell: %q is not allowed; no executable is (allowed_executables is empty)", name)
 	case strings.ContainsAny(name, " \t|;&<>"):
-		return fmt.Errorf("shell: %q is no program; there is no shell here: give the program as the first item of argv and each argument as an item of its own. Allowed are: %s", name, strings.Join(t.names, ", "))
+		return fmt.Errorf("shell: %q is not allowed, nor a program: there is no shell here; give the program as the first item of argv and each argument as an item of its own. Allowed are: %s", name, strings.Join(t.names, ", "))
 	case strings.ContainsRune(name, '/'):
-		return fmt.Errorf("shell: %q is a path; give the bare name of one of: %s", name, strings.Join(t.names, ", "))
+		return fmt.Errorf("shell: %q is a path, which is not allowed; give the bare name of one of: %s", name, strings.Join(t.names, ", "))
 	}
 	return fmt.Errorf("shell: %q is not allowed; allowed are: %s", name, strings.Join(t.names, ", "))
 }

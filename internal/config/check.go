@@ -105,7 +105,6 @@ func (f *Faults) nats(n NATS) {
 		f.add("nats.port", "is %d; use 1 to 65535, or 0 for a free one", n.Port)
 	}
 	f.oneOf("nats.sync", n.Sync, SyncAlways, SyncInterval)
-	f.positive("nats.sync_interval", n.SyncInterval)
 	switch n.Replicas {
 	case 1, 3, 5:
 	default:

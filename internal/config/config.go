@@ -32,18 +32,17 @@ type Config struct {
 
 // NATS is where the log lives.
 type NATS struct {
-	URL          string        `yaml:"url"`    // an external server; empty: the embedded one
-	Listen       string        `yaml:"listen"` // address of the embedded server
-	Port         int           `yaml:"port"`   // 0: a free one, kept over restarts
-	Sync         string        `yaml:"sync"`   // SyncAlways or SyncInterval
-	SyncInterval time.Duration `yaml:"sync_interval"`
-	Replicas     int           `yaml:"replicas"` // of streams; 1, 3 or 5
+	URL      string `yaml:"url"`      // an external server; empty: the embedded one
+	Listen   string `yaml:"listen"`   // address of the embedded server
+	Port     int    `yaml:"port"`     // 0: a free one, kept over restarts
+	Sync     string `yaml:"sync"`     // SyncAlways or SyncInterval
+	Replicas int    `yaml:"replicas"` // of streams; 1, 3 or 5
 }
 
 // When the embedded server forces what it acknowledged onto the disk.
 const (
 	SyncAlways   = "always"   // before the acknowledgement
-	SyncInterval = "interval" // every sync_interval: a power cut loses what came since
+	SyncInterval = "interval" // every second: a power cut loses that second
 )
 
 // Session is what a session has that does not say otherwise.

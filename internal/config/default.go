@@ -9,7 +9,7 @@ import (
 // Default returns what holds where nothing is configured.
 func Default() Config {
 	return Config{
-		NATS: NATS{Listen: "127.0.0.1", Sync: SyncAlways, SyncInterval: 2 * time.Minute, Replicas: 1},
+		NATS: NATS{Listen: "127.0.0.1", Sync: SyncAlways, Replicas: 1},
 		Session: Session{
 			Mode:      events.ModePrompt,
 			Limits:    Limits{Turns: 20, ToolCalls: 50, Tokens: 200_000, WallTime: time.Hour},

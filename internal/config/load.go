@@ -69,17 +69,23 @@ func stateDir(src Source) (string, error) {
 		dir, _ = src.Lookup("CORREX_STATE")
 	}
 	if dir == "" {
-		home, ok := src.Lookup("HOME")
-		if !ok || home == "" {
-			return "", errors.New("find the state directory: HOME is not set; say --state DIR or set CORREX_STATE")
-		}
-		dir = filepath.Join(home, ".local", "share", "correx")
+		return DefaultState(src.Lookup)
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("find the state directory: %w", err)
 	}
 	return abs, nil
+}
+
+// DefaultState is the state directory of whoever names none.
+func DefaultState(lookup func(string) (string, bool)) (string, error) {
+	if lookup != nil {
+		if home, _ := lookup("HOME"); filepath.IsAbs(home) {
+			return filepath.Join(home, ".local", "share", "correx"), nil
+		}
+	}
+	return "", errors.New("find the state directory: HOME is not set; say --state DIR or set CORREX_STATE")
 }
 
 // file reads the file that src names. Only the one in the state directory may

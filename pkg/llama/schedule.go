@@ -184,7 +184,7 @@ func (m *Manager) failed(err error) {
 		return m.fits(t)
 	})
 	d := m.want
-	m.clear()
+	defer closeAll(m.clear())
 	if !errors.Is(err, errNobodyWaits) && !errors.Is(err, errEmptied) && !errors.Is(err, ErrClosed) {
 		m.emit(LoadFailed{Descriptor: d, Reason: failed.Reason, Log: failed.Log})
 	}
@@ -206,7 +206,7 @@ func (m *Manager) ended(serial uint64) {
 		return
 	}
 	p, d, wanted, reason := m.proc, m.want, m.phase == stopping, m.reason
-	m.clear()
+	defer closeAll(m.clear())
 	if wanted {
 		m.emit(Unloaded{Descriptor: d, PID: p.PID(), Reason: reason})
 		return
@@ -214,13 +214,18 @@ func (m *Manager) ended(serial uint64) {
 	m.emit(Crashed{Descriptor: d, PID: p.PID(), Exit: p.Exit(), Log: p.Tail(crashLines)})
 }
 
-// clear makes the state empty. Who waits for an unload has it.
-func (m *Manager) clear() {
-	m.phase, m.want, m.proc, m.inFlight, m.reason, m.giveUp = empty, Descriptor{}, nil, 0, "", nil
-	for _, gone := range m.unloads {
-		close(gone)
+// clear makes the state empty. It returns who waits for an unload; they are told
+// after the observer.
+func (m *Manager) clear() (unloads []chan struct{}) {
+	unloads = m.unloads
+	m.phase, m.want, m.proc, m.inFlight, m.reason, m.giveUp, m.unloads = empty, Descriptor{}, nil, 0, "", nil, nil
+	return unloads
+}
+
+func closeAll(all []chan struct{}) {
+	for _, c := range all {
+		close(c)
 	}
-	m.unloads = nil
 }
 
 // unload closes gone when the model is not in memory.

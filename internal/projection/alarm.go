@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"correx/internal/eventlog"
 )
 
 // Alarms: the log and the database do not belong together. None of them is
@@ -51,8 +53,12 @@ func changedRecord(at uint64, why string) error {
 }
 
 func gap(at, got uint64) error {
+	comes := fmt.Sprintf("comes %d", got)
+	if got == 0 {
+		comes = "comes nothing, though the stream has been there"
+	}
 	return &AlarmError{ErrGap,
-		fmt.Sprintf("behind sequence %d comes %d", at, got),
+		fmt.Sprintf("behind sequence %d %s", at, comes),
 		"the store has lost records, which cannot be skipped: restore the stream from a copy"}
 }
 
@@ -60,6 +66,25 @@ func otherSchema(path, have string) error {
 	return &AlarmError{ErrSchema,
 		fmt.Sprintf("%s has %s, this program writes %s", path, have, schemaName()),
 		"use the program that made it, or let `projector rebuild` make the database anew"}
+}
+
+// alarmOf makes an alarm of what the log itself noticed while it was followed.
+func alarmOf(err error) error {
+	var missing *eventlog.GapError
+	var foreign *eventlog.ForeignStreamError
+	var shrunk *eventlog.ShrunkError
+	var rewritten *eventlog.RewrittenError
+	switch {
+	case errors.As(err, &missing):
+		return gap(missing.Want-1, missing.Got)
+	case errors.As(err, &foreign):
+		return foreignStream(Identity{foreign.Stream, foreign.Want}, Identity{foreign.Stream, foreign.Got})
+	case errors.As(err, &shrunk):
+		return shrunkenStream(shrunk.Next-1, shrunk.Last)
+	case errors.As(err, &rewritten):
+		return changedRecord(rewritten.Seq, "the stream has another one now")
+	}
+	return err
 }
 
 // An Identity tells one stream from every other: its name and when it was made.

@@ -9,4 +9,6 @@ const searchTable = `CREATE TABLE search (
 
 const searchMatch4 = `instr(lower(text), lower(?4)) > 0`
 
+func searchText(text string) string { return text }
+
 const hasFTS = "none"

@@ -2,11 +2,13 @@ package projection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"correx/internal/eventlog"
 	"correx/pkg/events"
 )
 
@@ -80,7 +82,7 @@ func (p *Projector) Run(ctx context.Context) error {
 func holdAgainst(ctx context.Context, at Checkpoint, log Log) error {
 	last, err := log.Last(ctx)
 	if err != nil {
-		return fmt.Errorf("hold the database against the log: %w", err)
+		return fmt.Errorf("hold the database against the log: %w", alarmOf(err))
 	}
 	if last < at.Seq {
 		return shrunkenStream(at.Seq, last)
@@ -89,8 +91,9 @@ func holdAgainst(ctx context.Context, at Checkpoint, log Log) error {
 		return nil
 	}
 	recs, err := log.ReadFilter(ctx, All, at.Seq, at.Seq)
-	if err != nil {
-		return fmt.Errorf("hold the database against the log: %w", err)
+	var missing *eventlog.GapError
+	if err != nil && !errors.As(err, &missing) {
+		return fmt.Errorf("hold the database against the log: %w", alarmOf(err))
 	}
 	if len(recs) != 1 {
 		return changedRecord(at.Seq, "the stream has none")
@@ -128,7 +131,7 @@ func (p *Projector) follow(ctx context.Context, w *Writer) error {
 	case ctx.Err() != nil:
 		return nil
 	}
-	return followed
+	return alarmOf(followed)
 }
 
 // write applies what comes, batch by batch, until there is no more.

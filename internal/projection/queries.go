@@ -59,7 +59,7 @@ func AllQueries() []Query {
 			}},
 		{Name: "models", What: "models on offer and what became of them", ask: fixed(modelsQuery)},
 		{Name: "search", What: "full-text search over tasks, messages, answers and outputs; session filters", need: "text",
-			newest: true, ask: func(r Request) (string, []any) { return searchQuery, []any{r.Session, r.Text} }},
+			newest: true, ask: func(r Request) (string, []any) { return searchQuery, []any{r.Session, searchText(r.Text)} }},
 		{Name: "session", What: "one session: itself, its messages, inferences and invocations in order", need: "session"},
 		{Name: "sessions", What: "sessions, the newest first; state filters", newest: true,
 			ask: filtered(`SELECT * FROM sessions WHERE (?3 = '' OR state = upper(?3)) AND ` + older)},

@@ -85,7 +85,7 @@ func applyThrough(ctx context.Context, w *Writer, log Log, last uint64, progress
 	case err == nil:
 		return context.Cause(ctx)
 	}
-	return err
+	return alarmOf(err)
 }
 
 // replace puts next, a closed database, where path is. The old file goes first:

@@ -50,6 +50,9 @@ func columnsOf(rows *sql.Rows) ([]column, error) {
 	cols := make([]column, len(types))
 	for i, t := range types {
 		cols[i] = column{t.Name(), t.DatabaseTypeName()}
+		if cols[i].name == "available" { // computed, so SQLite knows no type
+			cols[i].declared = "BOOLEAN"
+		}
 	}
 	return cols, nil
 }
@@ -78,6 +81,9 @@ func value(b []byte, c column, v cell) ([]byte, error) {
 	case bool:
 		return strconv.AppendBool(b, v), nil
 	case int64:
+		if c.declared == "BOOLEAN" {
+			return strconv.AppendBool(b, v != 0), nil
+		}
 		return strconv.AppendInt(b, v, 10), nil
 	case float64:
 		return strconv.AppendFloat(b, v, 'g', -1, 64), nil

@@ -21,11 +21,12 @@ const maxWait = 5 * time.Second
 // maxAsking bounds how many answers are worked on at once.
 const maxAsking = 64
 
-// A Service answers query.<noun> requests as the NATS micro service "projector".
-type Service struct {
+// A service answers query.<noun> requests as the NATS micro service "projector".
+type service struct {
 	p       *Projector
 	queries *Queries
 	ctx     context.Context // ends with the service
+	wait    time.Duration   // at most for a sequence
 	slots   chan struct{}
 
 	mu      sync.Mutex
@@ -36,7 +37,11 @@ type Service struct {
 // Serve answers until ctx ends, and then waits for the answers at work. Requests
 // and answers are JSON, see [Request] and [Answer]; version is the program's.
 func Serve(ctx context.Context, nc *nats.Conn, p *Projector, version string) error {
-	s := &Service{p: p, queries: p.db.Queries(), ctx: ctx, slots: make(chan struct{}, maxAsking)}
+	return serve(ctx, nc, p, version, maxWait)
+}
+
+func serve(ctx context.Context, nc *nats.Conn, p *Projector, version string, wait time.Duration) error {
+	s := &service{p: p, queries: p.db.Queries(), ctx: ctx, wait: wait, slots: make(chan struct{}, maxAsking)}
 	if most := int(nc.MaxPayload()) - 4<<10; most > 0 {
 		s.queries.MaxBytes = min(s.queries.MaxBytes, most)
 	}
@@ -71,7 +76,7 @@ func Serve(ctx context.Context, nc *nats.Conn, p *Projector, version string) err
 
 // take answers in a goroutine of its own, so that who waits for a sequence does
 // not keep others waiting.
-func (s *Service) take(q Query, r micro.Request) {
+func (s *service) take(q Query, r micro.Request) {
 	select {
 	case s.slots <- struct{}{}:
 	case <-s.ctx.Done():
@@ -94,7 +99,7 @@ func (s *Service) take(q Query, r micro.Request) {
 	})
 }
 
-func (s *Service) answer(q Query, data []byte) (Answer, error) {
+func (s *service) answer(q Query, data []byte) (Answer, error) {
 	var r Request
 	if data = bytes.TrimSpace(data); len(data) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(data))
@@ -103,17 +108,25 @@ func (s *Service) answer(q Query, data []byte) (Answer, error) {
 			return Answer{}, fmt.Errorf("request: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, maxWait)
-	defer cancel()
-	if err := s.p.Wait(ctx, r.WaitFor); err != nil {
-		return Answer{}, fmt.Errorf("sequence %d is not in the database after %v, which is at %d", r.WaitFor, maxWait, s.p.Applied())
+	if err := s.await(r.WaitFor); err != nil {
+		return Answer{}, err
 	}
-	ctx, cancel = context.WithTimeout(s.ctx, maxWait)
+	ctx, cancel := context.WithTimeout(s.ctx, maxWait)
 	defer cancel()
 	if q.Name == "status" {
 		return s.status(ctx)
 	}
 	return s.queries.Ask(ctx, q, r)
+}
+
+// await waits for a sequence, but not for ever.
+func (s *service) await(seq uint64) error {
+	ctx, cancel := context.WithTimeout(s.ctx, s.wait)
+	defer cancel()
+	if err := s.p.Wait(ctx, seq); err != nil {
+		return fmt.Errorf("sequence %d is not in the database after %v; it is at %d", seq, s.wait, s.p.Applied())
+	}
+	return nil
 }
 
 // A Status says how far a database is.
@@ -143,7 +156,7 @@ func StatusOf(ctx context.Context, db *DB, last uint64) (Status, error) {
 	return st, err
 }
 
-func (s *Service) status(ctx context.Context) (Answer, error) {
+func (s *service) status(ctx context.Context) (Answer, error) {
 	last, err := s.p.log.Last(ctx)
 	if err != nil {
 		return Answer{}, err

@@ -75,11 +75,15 @@ func (r *run) prepare(ctx context.Context) error {
 
 func (r *run) makeDir() error {
 	dir := r.call.Key.dir(r.x.root)
-	for range 3 { // the last invocation of the session may just remove its directory
-		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+	for range 1000 { // others of the session come and go, and the last one removes its directory
+		err := os.MkdirAll(filepath.Dir(dir), 0o700)
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("make sandbox directory: %w", err)
 		}
-		err := os.Mkdir(dir, 0o700)
+		err = os.Mkdir(dir, 0o700)
 		if err == nil {
 			r.dir = dir
 			return nil

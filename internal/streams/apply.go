@@ -76,22 +76,49 @@ func (c ConsumerSpec) want() (fields, error) { return consumerFields(c.Config) }
 // have takes a missing stream for a missing consumer: the plan makes streams
 // first.
 func (c ConsumerSpec) have(ctx context.Context, js jetstream.JetStream) (fields, error) {
-	con, err := js.Consumer(ctx, c.Stream, c.Config.Durable)
+	info, err := c.info(ctx, js)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return consumerFields(con.CachedInfo().Config)
+	return consumerFields(info.Config)
 }
 
-func (c ConsumerSpec) create(ctx context.Context, js jetstream.JetStream) error {
-	_, err := js.CreateConsumer(ctx, c.Stream, c.Config)
+// info asks for a consumer of either kind: the one that is there may have been
+// made by somebody else.
+func (c ConsumerSpec) info(ctx context.Context, js jetstream.JetStream) (*jetstream.ConsumerInfo, error) {
+	pull, err := js.Consumer(ctx, c.Stream, c.Config.Durable)
+	if err == nil {
+		return pull.CachedInfo(), nil
+	}
+	if !errors.Is(err, jetstream.ErrNotPullConsumer) {
+		return nil, err
+	}
+	push, err := js.PushConsumer(ctx, c.Stream, c.Config.Durable)
+	if err != nil {
+		return nil, err
+	}
+	return push.CachedInfo(), nil
+}
+
+func (c ConsumerSpec) push() bool { return c.Config.DeliverSubject != "" }
+
+func (c ConsumerSpec) create(ctx context.Context, js jetstream.JetStream) (err error) {
+	if c.push() {
+		_, err = js.CreatePushConsumer(ctx, c.Stream, c.Config)
+	} else {
+		_, err = js.CreateConsumer(ctx, c.Stream, c.Config)
+	}
 	return err
 }
 
-func (c ConsumerSpec) update(ctx context.Context, js jetstream.JetStream) error {
-	_, err := js.UpdateConsumer(ctx, c.Stream, c.Config)
+func (c ConsumerSpec) update(ctx context.Context, js jetstream.JetStream) (err error) {
+	if c.push() {
+		_, err = js.UpdatePushConsumer(ctx, c.Stream, c.Config)
+	} else {
+		_, err = js.UpdateConsumer(ctx, c.Stream, c.Config)
+	}
 	return err
 }

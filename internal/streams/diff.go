@@ -59,9 +59,10 @@ func streamFields(c jetstream.StreamConfig) (fields, error) {
 	return fieldsFrom(c)
 }
 
-// consumerFields is [streamFields] for consumers.
+// consumerFields is [streamFields] for consumers. A pause is a state and no
+// configuration: no update sets it.
 func consumerFields(c jetstream.ConsumerConfig) (fields, error) {
-	c.Name = c.Durable
+	c.Name, c.PauseUntil = c.Durable, nil
 	if c.AckWait == 0 && c.AckPolicy != jetstream.AckNonePolicy {
 		c.AckWait = 30 * time.Second
 	}

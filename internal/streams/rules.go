@@ -73,7 +73,6 @@ var consumerRules = []rule{
 	{"filter_subjects", Lossy, nil, "messages that the new filters do not cover are never delivered"},
 	{"headers_only", Lossy, isSet, "messages come without their bodies"},
 	{"inactive_threshold", Lossy, isSet, "the server deletes the consumer when nobody asks of it for so long"},
-	{"pause_until", Lossy, isSet, "nothing is delivered until then"},
 }
 
 // ruleFor returns the first rule that speaks of the change.

@@ -76,6 +76,9 @@ func (s Spec) validate() error {
 			errs = append(errs, fmt.Errorf("%s stands twice", c.title()))
 		}
 		streams[c.cfg.Name] = true
+		if c.cfg.DenyPurge && (c.cfg.AllowMsgSchedules || c.cfg.SubjectDeleteMarkerTTL > 0) {
+			errs = append(errs, fmt.Errorf("%s: deny_purge does not go with allow_msg_schedules or subject_delete_marker_ttl; the server would silently drop it", c.title()))
+		}
 	}
 	check := func(where string, c ConsumerSpec) {
 		if !streams[c.Stream] {
@@ -83,6 +86,9 @@ func (s Spec) validate() error {
 		}
 		if c.Config.Durable == "" {
 			errs = append(errs, fmt.Errorf("%s: no durable_name", where))
+		}
+		if c.Config.PauseUntil != nil {
+			errs = append(errs, fmt.Errorf("%s: pause_until is no configuration; use `nats consumer pause`", where))
 		}
 		if c.Config.Name != "" && c.Config.Name != c.Config.Durable {
 			errs = append(errs, fmt.Errorf("%s: name and durable_name differ; give durable_name alone", where))

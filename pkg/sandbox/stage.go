@@ -74,7 +74,8 @@ func runStage() int {
 	control, report := os.NewFile(controlFD, "control"), json.NewEncoder(os.NewFile(statusFD, "status"))
 	s := stage{children: make(chan os.Signal, 1)}
 	signal.Notify(s.children, unix.SIGCHLD)
-	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE, unix.SIGQUIT)
+	// Caught and dropped: what is ignored would be ignored by the program too.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE, unix.SIGQUIT)
 	pid, gone, err := s.start(control)
 	if err != nil {
 		errno, _ := err.(syscall.Errno)

@@ -1,0 +1,218 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"correx/pkg/tools"
+)
+
+func newRunner(t testing.TB) *Runner {
+	t.Helper()
+	r, err := NewRunner(RunnerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// script is a command that runs a shell script in dir.
+func script(dir, text string, timeout time.Duration) tools.Command {
+	return tools.Command{Path: "/bin/sh", Argv: []string{"sh", "-c", text}, Env: []string{"PATH=" + tools.SearchPath}, Dir: dir, Timeout: timeout}
+}
+
+func pidIn(t *testing.T, path string) int {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(content(path)))
+	if err != nil || pid <= 1 {
+		t.Fatalf("no process id in %s: %q", path, content(path))
+	}
+	return pid
+}
+
+// A daemon leaves its session, its group and its parents, and holds the output.
+const daemon = `setsid sh -c 'setsid sh -c "echo \$\$ > pid.tmp; mv pid.tmp pid; exec sleep 600" & exit 0' ; while ! test -e pid; do :; done; `
+
+func TestRunnerKillsTheWholeTree(t *testing.T) {
+	r := newRunner(t)
+	for name, c := range map[string]struct {
+		text    string
+		timeout time.Duration
+		check   func(tools.Exit) bool
+	}{
+		"at the deadline":          {daemon + "sleep 600", 300 * time.Millisecond, func(e tools.Exit) bool { return e.TimedOut && e.Signal == "killed" && e.Code == -1 }},
+		"at its own end":           {daemon + "exit 3", time.Minute, func(e tools.Exit) bool { return e.Code == 3 && !e.TimedOut }},
+		"when it dies of a signal": {daemon + "kill -TERM $$", time.Minute, func(e tools.Exit) bool { return e.Signal == "terminated" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			began := time.Now()
+			exit, err := r.Run(background, script(dir, c.text, c.timeout))
+			if err != nil || !c.check(exit) {
+				t.Fatalf("%+v, %v", exit, err)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Fatalf("it took %s", took)
+			}
+			if err := unix.Kill(pidIn(t, filepath.Join(dir, "pid")), 0); !errors.Is(err, unix.ESRCH) {
+				t.Fatalf("the daemon lives: %v", err)
+			}
+		})
+	}
+}
+
+func TestRunnerCancel(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	cmd := script(dir, daemon+"mkfifo ready; echo > ready; sleep 600", time.Minute)
+	go func() {
+		for ctx.Err() == nil { // opening blocks until the script opens its end
+			if f, err := os.Open(filepath.Join(dir, "ready")); err == nil {
+				f.Close()
+				cancel()
+			}
+		}
+	}()
+	exit, err := newRunner(t).Run(ctx, cmd)
+	if err != nil || !exit.Cancelled || exit.TimedOut {
+		t.Fatalf("%+v, %v", exit, err)
+	}
+	if err := unix.Kill(pidIn(t, filepath.Join(dir, "pid")), 0); !errors.Is(err, unix.ESRCH) {
+		t.Fatalf("the daemon lives: %v", err)
+	}
+}
+
+func TestRunnerOverflow(t *testing.T) {
+	exit, err := newRunner(t).Run(background, script(t.TempDir(), "yes", time.Minute))
+	if err != nil || !exit.Overflowed || exit.Stdout.Total <= streamFull {
+		t.Fatalf("%v, %d bytes, %v", exit.Overflowed, exit.Stdout.Total, err)
+	}
+	if len(exit.Stdout.Head) != keepHead || len(exit.Stdout.Tail) != keepTail {
+		t.Fatalf("kept %d and %d", len(exit.Stdout.Head), len(exit.Stdout.Tail))
+	}
+}
+
+func TestRunnerFormKeepsFigures(t *testing.T) {
+	exit, err := newRunner(t).Run(background, script(t.TempDir(), "head -c 200000 /dev/zero; printf end; printf e >&2", time.Minute))
+	if err != nil || exit.Stdout.Total != 200003 || string(exit.Stdout.Tail[keepTail-3:]) != "end" || string(exit.Stderr.Head) != "e" {
+		t.Fatalf("%d bytes, %v", exit.Stdout.Total, err)
+	}
+}
+
+// TestRunnerStageKilled has the program kill the stage that watches over it.
+func TestRunnerStageKilled(t *testing.T) {
+	dir := t.TempDir()
+	began := time.Now()
+	exit, err := newRunner(t).Run(background, script(dir, "echo $$ > pid; kill -KILL $PPID; sleep 600", time.Minute))
+	if err != nil || !exit.Lost || exit.Code != -1 {
+		t.Fatalf("%+v, %v", exit, err)
+	}
+	awaitDeath(t, pidIn(t, filepath.Join(dir, "pid")))
+	if took := time.Since(began); took > 10*time.Second {
+		t.Fatalf("it took %s", took)
+	}
+}
+
+func TestRunnerStartFails(t *testing.T) {
+	dir := t.TempDir()
+	c := script(dir, "", time.Minute)
+	c.Path = filepath.Join(dir, "nothing")
+	if _, err := newRunner(t).Run(background, c); !errors.Is(err, syscall.ENOENT) {
+		t.Fatalf("got %v", err)
+	}
+	c = script(filepath.Join(dir, "nowhere"), "", time.Minute)
+	if _, err := newRunner(t).Run(background, c); !errors.Is(err, syscall.ENOENT) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestRunnerGivesNothingAway(t *testing.T) {
+	dir := t.TempDir()
+	secret, err := os.Open("/etc/hostname") // a descriptor of the worker's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	if _, err := unix.FcntlInt(secret.Fd(), unix.F_SETFD, 0); err != nil { // and one that is inherited
+		t.Fatal(err)
+	}
+	c := script(dir, "ls /proc/self/fd; env; cat", time.Minute)
+	exit, err := newRunner(t).Run(background, c)
+	if err != nil || exit.Code != 0 {
+		t.Fatalf("%+v, %v", exit, err)
+	}
+	got := string(exit.Stdout.Head)
+	if want := "0\n1\n2\n3\nPATH=" + tools.SearchPath + "\nPWD=" + dir + "\n"; got != want { // 3 is ls reading the directory
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+// holdingWorker is a process that runs a tool and waits.
+func holdingWorker() error {
+	r, err := NewRunner(RunnerOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = r.Run(background, script(os.Getenv("CORREX_TEST_DIR"), daemon+"echo $$ > own; mkfifo hold; cat pid own > report; mv report ready; cat hold", time.Minute))
+	return err
+}
+
+// TestToolsDieWithTheWorker kills a worker, and stops another for longer than its
+// tool may run.
+func TestToolsDieWithTheWorker(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), childEnv+"=worker", "CORREX_TEST_DIR="+dir)
+	if err := unix.Mkfifo(filepath.Join(dir, "report"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	report, err := os.Open(filepath.Join(dir, "report")) // until the script has written it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer report.Close()
+	var pids []int
+	for lines := bufio.NewScanner(report); len(pids) < 2 && lines.Scan(); {
+		pid, err := strconv.Atoi(strings.TrimSpace(lines.Text()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) != 2 {
+		t.Fatalf("processes %v", pids)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	for _, pid := range pids {
+		awaitDeath(t, pid)
+	}
+}
+
+func BenchmarkRunnerTrue(b *testing.B) {
+	r := newRunner(b)
+	c := tools.Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{}, Dir: "/", Timeout: time.Minute}
+	for b.Loop() {
+		if exit, err := r.Run(background, c); err != nil || exit.Code != 0 {
+			b.Fatal(fmt.Sprint(exit, err))
+		}
+	}
+}

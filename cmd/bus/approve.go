@@ -30,7 +30,7 @@ func newApprove(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approve <invocation>...", Short: "permit what waits", Long: approveHelp,
 		Example: "  bus approve s-4k2/t1-0\n  bus approve t1-0 --scope session",
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: a.completeWaiting,
+		Args:    cli.Some("the invocation"), ValidArgsFunction: a.completeWaiting,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.approve(cmd.Context(), f, args) },
 	}
 	cmd.Flags().StringVar(&f.scope, "scope", "once", "once, or session: equal calls of the session run without a question for a time")

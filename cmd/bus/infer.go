@@ -18,7 +18,7 @@ func newInfer(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "infer <text>", Short: "ask a model once, with no tools and no loop",
 		Long: "Infer asks a model once and prints what it says. A text of \"-\" is read from stdin.",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args("the text"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want.Model, want.Capability = events.ModelID(model), events.ModelCapability(capability)
 			return a.infer(cmd.Context(), want, args[0])

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"correx/internal/cli"
 	"correx/pkg/events"
 )
 
@@ -13,7 +14,7 @@ func newReject(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reject <invocation>...", Short: "say no to what waits",
 		Long: "Reject says no. The session goes on, and its model is told the reason.",
-		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeWaiting,
+		Args: cli.Some("the invocation"), ValidArgsFunction: a.completeWaiting,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.reject(cmd.Context(), args, reason) },
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; the model is told, and it is on the log")

@@ -29,7 +29,7 @@ them from stdin.
 Exit status: 0 it completed, 1 it failed or was rejected, 4 an approval was denied
 or expired.`,
 		Example: "  bus request echo '{\"text\":\"hello\"}'\n  bus request shell '{\"argv\":[\"ls\",\"-l\"]}'",
-		Args:    cobra.ExactArgs(2),
+		Args:    cli.Args("the tool", "the JSON object of its parameters"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.request(cmd.Context(), f, args[0], args[1]) },
 	}
 	cmd.Flags().StringVar(&f.session, "session", "", "session that it belongs to (default: none)")

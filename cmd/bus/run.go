@@ -52,7 +52,7 @@ func newRun(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run <task>", Short: "give an agent a task and watch it", Long: runHelp,
 		Example: "  bus run \"Write Hello to notes/hello.txt and read it back.\"\n  bus run --mode auto --tools file_read,file_write \"…\"",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args("the task"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), f, args[0]) },
 	}
 	p := cmd.Flags()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"correx/internal/cli"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
@@ -15,7 +16,7 @@ func newSay(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "say <session> <text>", Short: "add a message to a session",
 		Long: "Say adds a message. A session that completed or failed goes on with it; one that\nwas cancelled does not. A text of \"-\" is read from stdin.",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeSession,
+		Args: cli.Args("the session", "the text"), ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.say(cmd.Context(), events.SessionID(args[0]), args[1], watch, yes)
 		},
@@ -57,7 +58,7 @@ func (a *app) say(ctx context.Context, id events.SessionID, text string, watch, 
 func (a *app) simple(use, short, long, done string, make func(events.SessionID, string) events.Command) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: use + " <session>", Short: short, Long: long, Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSession,
+		Use: use + " <session>", Short: short, Long: long, Args: cli.Args("the session"), ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"correx/internal/natsd"
 	"correx/internal/streams"
 	"correx/pkg/events"
+	"correx/pkg/tools"
 )
 
 // version is the program's.
@@ -96,8 +97,13 @@ func startServer(ctx context.Context, cfg config.Config, log *slog.Logger) (url 
 	if cfg.NATS.URL != "" {
 		return cfg.NATS.URL, nil, func() {}, access.EnsureKeys(cfg.State)
 	}
+	var models []string
+	for _, m := range cfg.Models {
+		models = append(models, events.Token(m.Name))
+	}
 	server, err := natsd.Start(ctx, natsd.Options{
 		StateDir: cfg.State, Host: cfg.NATS.Listen, Port: cfg.NATS.Port, Sync: cfg.NATS.Sync, Logger: log,
+		Tools: tools.BuiltIn(), Models: models, // others are permitted when workers announce them
 	})
 	var inUse *natsd.InUseError
 	if errors.As(err, &inUse) {

@@ -19,7 +19,7 @@ func newShow(a *app) *cobra.Command {
 		Use: "show <session>", Short: "what happened in a session, step by step",
 		Long: `Show reads a session from the log: how it stands, and its time line. The log is
 all that it needs; no other process must run but the server.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeSession,
+		Args: cli.Args("the session"), ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.show(cmd.Context(), events.SessionID(args[0]), at, follow, yes)
 		},

@@ -29,7 +29,7 @@ const (
 	cardLines   = 200
 	besideDiff  = 12 // lines of a text that the diff shows, too
 	lineLength  = 2000
-	labelLength = 11
+	labelLength = 13
 )
 
 // Whole reports whether the card shows everything.
@@ -51,44 +51,58 @@ func (c Card) Render(s Style, now time.Time) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// lines returns the card without its bar, and whether everything is on it. What
+// the caller of the tool chose stands further right than what the card says, so
+// that neither passes for the other.
 func (c Card) lines(s Style, now time.Time) ([]string, bool) {
-	title := s.Bold(Visible(c.Tool)) + " " + s.tier(c.Tier) + " asks for approval"
-	lines := []string{title}
+	lines := []string{s.Bold(Line(c.Tool, 80)) + " " + s.tier(c.Tier) + " asks for approval"}
 	label := func(name, value string) {
-		lines = append(lines, s.Dim(fmt.Sprintf("%-*s", labelLength, name))+value)
+		for _, l := range strings.Split(Visible(value), "\n") {
+			lines = append(lines, s.Dim(fmt.Sprintf("%-*s ", labelLength, name))+l)
+			name = ""
+		}
 	}
-	label("invocation", Visible(c.Session+"/"+c.Invocation))
-	label("why", Visible(c.Why))
+	label("invocation", c.Session+"/"+c.Invocation)
+	label("why", c.Why)
 	for _, n := range c.Notes {
-		label("note", s.Yellow(Visible(n)))
+		label("note", n)
 	}
-	whole := true
-	for _, f := range fields(c.Parameters) {
-		most := cardLines
-		if c.Diff != "" && (f.name == "content" || f.name == "replacement" || f.name == "patch") {
-			most = besideDiff
-		}
-		text, all := clipLines(f.value, most)
-		whole = whole && (all || c.Diff != "" && most == besideDiff)
-		for i, l := range text {
-			name := ""
-			if i == 0 {
-				name = Line(f.name, 40)
-			}
-			label(name, l)
-		}
-	}
-	if len(c.Affected) > 0 {
-		label("changes", Visible(strings.Join(c.Affected, "\n"+strings.Repeat(" ", labelLength))))
+	params, whole := c.parameters(s)
+	lines = append(lines, params...)
+	for i, path := range c.Affected {
+		label([]string{"changes", ""}[min(i, 1)], Word(path))
 	}
 	if c.Diff != "" {
 		text, all := clipLines(c.Diff, cardLines)
 		whole = whole && all
-		lines = append(lines, strings.Split(s.Diff(strings.Join(text, "\n")), "\n")...)
+		for _, l := range strings.Split(s.Diff(strings.Join(text, "\n")), "\n") {
+			lines = append(lines, "  "+l)
+		}
 	}
-	label("digest", Visible(c.Digest))
+	label("digest", c.Digest)
 	if !c.Deadline.IsZero() {
 		label("until", c.Deadline.Local().Format("15:04:05")+" ("+left(c.Deadline, now)+")")
+	}
+	return lines, whole
+}
+
+// parameters shows each, and says whether all of it is shown, here or in the
+// diff.
+func (c Card) parameters(s Style) (lines []string, whole bool) {
+	whole = true
+	for _, f := range fields(c.Parameters) {
+		most := cardLines
+		inDiff := c.Diff != "" && (f.name == "content" || f.name == "replacement" || f.name == "patch")
+		if inDiff {
+			most = besideDiff
+		}
+		text, all := clipLines(f.value, most)
+		whole = whole && (all || inDiff)
+		name := Line(f.name, 40)
+		for _, l := range text {
+			lines = append(lines, s.Dim(fmt.Sprintf("  %-*s ", labelLength-2, name))+l)
+			name = ""
+		}
 	}
 	return lines, whole
 }

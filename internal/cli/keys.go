@@ -30,8 +30,9 @@ const settle = 300 * time.Millisecond
 // A Terminal is a person's. It changes the terminal's mode only while it waits
 // for a key.
 type Terminal struct {
-	mu   sync.Mutex // one question at a time
-	file *os.File
+	mu     sync.Mutex // one question at a time
+	file   *os.File
+	opened func() // called when keys begin to count; nil: nobody wants to know
 }
 
 // NewTerminal asks on an open terminal.
@@ -65,6 +66,9 @@ func (t *Terminal) fresh(ctx context.Context, fd int) (rune, error) {
 	}
 	if err := unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH); err != nil {
 		return 0, fmt.Errorf("ask on the terminal: %w", err)
+	}
+	if t.opened != nil {
+		t.opened()
 	}
 	for {
 		chunk, err := t.read(ctx, fd)

@@ -48,8 +48,8 @@ func URL(stateDir string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// Connect connects in d.Role. A server that is not there yet is waited for, for
-// 15 seconds or until ctx is done. A lost connection comes back by itself, for
+// Connect connects in d.Role. A server or a key that is not there yet is waited
+// for, for 15 seconds or until ctx is done. A lost connection comes back by itself, for
 // as long as it takes; what is published in between fails at once, for a claim
 // that was given up must not be sent later. The caller closes the connection.
 func Connect(ctx context.Context, d Dial) (*nats.Conn, error) {
@@ -76,6 +76,9 @@ func Connect(ctx context.Context, d Dial) (*nats.Conn, error) {
 // dial tries once.
 func dial(d Dial) (*nats.Conn, error) {
 	opts, err := d.options()
+	if _, gone := os.Stat(KeyFile(d.StateDir, d.Role)); err != nil && errors.Is(gone, fs.ErrNotExist) {
+		return nil, &unready{err} // a bus that starts at this moment makes it
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -85,3 +85,6 @@ func Build(c Config) ([]Tool, error) {
 	}
 	return tools, nil
 }
+
+// BuiltIn returns the names of all tools of this package, enabled or not.
+func BuiltIn() []string { return []string{"echo", "file_edit", "file_read", "file_write", "shell"} }

@@ -127,9 +127,11 @@ func text(field string, v any) string {
 	if v == nil {
 		return "unset"
 	}
-	data, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // evt.> is to be read
+	if err := enc.Encode(v); err != nil {
 		return fmt.Sprint(v)
 	}
-	return string(data)
+	return strings.TrimSpace(b.String())
 }

@@ -87,7 +87,7 @@ func (s Spec) validate() error {
 		if c.Config.Durable == "" {
 			errs = append(errs, fmt.Errorf("%s: no durable_name", where))
 		}
-		if c.Config.PauseUntil != nil {
+		if p := c.Config.PauseUntil; p != nil && !p.IsZero() {
 			errs = append(errs, fmt.Errorf("%s: pause_until is no configuration; use `nats consumer pause`", where))
 		}
 		if c.Config.Name != "" && c.Config.Name != c.Config.Durable {

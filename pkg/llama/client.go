@@ -29,6 +29,8 @@ type Client struct {
 	base  string
 	key   string
 	http  *http.Client
+
+	window int // tokens of one request; 0: not known
 }
 
 // NewClient returns the client of the server at base, "http://host:port" or
@@ -63,6 +65,10 @@ func (c *Client) ID() events.ProviderID { return events.ProviderID("llama-cpp:" 
 
 // Capabilities is what the model's name promises.
 func (c *Client) Capabilities() []events.CapabilityScore { return Capabilities(c.model) }
+
+// Window is how many tokens a request and its answer may have together; 0 where
+// only the server knows.
+func (c *Client) Window() int { return c.window }
 
 // Tokenizer counts by this server.
 func (c *Client) Tokenizer() *Tokenizer { return &Tokenizer{client: c} }

@@ -1,0 +1,11 @@
+// Package modelworker is the process that runs models.
+//
+// It announces its models, waits until the kernel has made their consumers, and
+// takes requested inferences through the claim protocol (internal/claim). For
+// each it reads the session from the log as far as the request says, packs the
+// prompt, has llama-server generate one action, and reports it. What became of
+// models is told as facts, after it is so.
+//
+// One llama-server serves all models of a worker, one at a time: see
+// [correx/pkg/llama.Manager]. It ends with the worker, however that ends.
+package modelworker

@@ -14,8 +14,8 @@ import (
 	"correx/pkg/tools"
 )
 
-// An Executor runs the tools of a registry, each in a fresh directory, with
-// backups of the files that it announced, and makes receipts.
+// An Executor runs the tools of a registry, with backups of the files that they
+// announced and a fresh directory for those that want one, and makes receipts.
 type Executor struct {
 	o     ExecutorOptions
 	root  string // of the invocations' directories
@@ -26,9 +26,10 @@ type Executor struct {
 type ExecutorOptions struct {
 	Registry *tools.Registry
 	Journal  *Journal
-	// Dir is the worker's directory; invocations run in Dir/sandbox, whose
-	// content is removed at the start.
-	Dir string
+	// Dir is the worker's directory. An invocation's own directory is
+	// Root/{session}/{invocation}; Root is Dir/sandbox where it is empty, belongs
+	// to one worker alone, and is emptied at the start.
+	Dir, Root string
 	// Delegate runs the requests; nil: a dispatcher of Registry.
 	Delegate tools.Executor
 	// Approve is asked before anything else happens; its error rejects. nil:
@@ -57,12 +58,14 @@ func NewExecutor(o ExecutorOptions) (*Executor, error) {
 	if o.Isolation == "" {
 		o.Isolation = events.IsolationNone
 	}
-	dir, err := filepath.Abs(o.Dir)
+	if o.Root == "" {
+		o.Root = filepath.Join(o.Dir, "sandbox")
+	}
+	root, err := filepath.Abs(o.Root)
 	if err != nil {
 		return nil, fmt.Errorf("make executor: %w", err)
 	}
-	root := filepath.Join(dir, "sandbox")
-	if err := errors.Join(os.RemoveAll(root), os.MkdirAll(root, 0o700)); err != nil {
+	if err := errors.Join(removeAll(root), os.MkdirAll(root, 0o700)); err != nil {
 		return nil, fmt.Errorf("make executor: %w", err)
 	}
 	return &Executor{o: o, root: root}, nil
@@ -128,7 +131,10 @@ func (x *Executor) Run(ctx context.Context, c Call) Outcome {
 // Execute implements tools.Executor for callers without a log: the request runs
 // at the tier that it has, and its journal entry is cleared at once.
 func (x *Executor) Execute(ctx context.Context, r events.ToolRequest) tools.ToolResult {
-	c := Call{Key: Key{Session: r.Session, Invocation: r.Invocation}, Request: r, Tier: events.T3}
+	c := Call{Key: Key{Session: r.Session, Invocation: r.Invocation}, Request: r}
+	if t, ok := x.o.Registry.Resolve(r.Tool); ok {
+		c.Tier = tools.TierOf(t, r)
+	}
 	out := x.Run(ctx, c)
 	if err := x.o.Journal.Clear(c.Key); err != nil {
 		x.o.Logger.Warn("clear journal", "key", c.Key.String(), "err", err)
@@ -200,7 +206,7 @@ func removeAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
 		if d != nil && d.IsDir() {
-			return os.Chmod(path, 0o700)
+			_ = os.Chmod(path, 0o700) // what does not help shows below
 		}
 		return nil
 	})

@@ -40,15 +40,18 @@ func contentIs(sum string) string {
 }
 
 // prepare makes the invocation's directory and has the journal keep what the
-// files are. Nothing is changed before it is over.
+// files are. Nothing is changed before it is over. A tool that touches nothing
+// gets neither, and one that changes files in place only gets no directory.
 func (r *run) prepare(ctx context.Context) error {
-	if err := r.makeDir(); err != nil {
-		return err
-	}
-	r.scope = tools.Scope{Dir: r.dir, Base: r.call.Base}
 	if !tools.Touches(r.tool) {
 		return nil
 	}
+	if _, inPlace := r.tool.(tools.StagingTool); !inPlace {
+		if err := r.makeDir(); err != nil {
+			return err
+		}
+	}
+	r.scope = tools.Scope{Dir: r.dir, Base: r.call.Base}
 	affects, listed := r.tool.(tools.FileAffectingTool)
 	if listed {
 		r.paths = slices.Compact(slices.Sorted(slices.Values(affects.AffectedPaths(r.call.Request))))

@@ -181,5 +181,5 @@ func (t *FileEditTool) Execute(ctx context.Context, r events.ToolRequest) ToolRe
 	if err != nil {
 		return fail(r, err.Error())
 	}
-	return c.apply(r, ScopeOf(ctx))
+	return c.apply(ctx, r)
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -99,7 +100,7 @@ type fileChange struct {
 	done   string // what to answer when it is done
 }
 
-// read starts a change: the file as it is.
+// readChange starts a change: the file as it is.
 func readChange(p fileParameters, place workspace.Place) (fileChange, error) {
 	before, err := place.Look(workspace.MaxSize)
 	if err != nil {
@@ -128,8 +129,13 @@ func (c fileChange) preview(tier events.Tier) Preview {
 }
 
 // apply makes the change, if the file still is what was approved.
-func (c fileChange) apply(r events.ToolRequest, scope Scope) ToolResult {
-	path := c.place.Path()
+func (c fileChange) apply(ctx context.Context, r events.ToolRequest) ToolResult {
+	scope, path := ScopeOf(ctx), c.place.Path()
+	if ctx.Err() != nil {
+		f := fail(r, fmt.Sprintf("stopped before %s was touched: %v", path, context.Cause(ctx)))
+		f.Recoverable = true
+		return f
+	}
 	if b, ok := scope.base(path); ok && b.SHA256 != c.before.SHA256 {
 		f := fail(r, fmt.Sprintf("%s changed since this call was approved; nothing was done. Ask again, so that the approval is for what is there", path))
 		f.Recoverable = true

@@ -77,5 +77,5 @@ func (t *FileWriteTool) Execute(ctx context.Context, r events.ToolRequest) ToolR
 	if err != nil {
 		return fail(r, err.Error())
 	}
-	return c.apply(r, ScopeOf(ctx))
+	return c.apply(ctx, r)
 }

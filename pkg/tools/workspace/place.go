@@ -85,7 +85,12 @@ func (p Place) parent() (*os.File, error) {
 	if p.rel == "." {
 		return nil, fmt.Errorf("%s is an allowed directory itself, not a file in it", p.Path())
 	}
-	return p.root.fs.Open(path.Dir(p.rel))
+	return p.root.openDir(path.Dir(p.rel))
+}
+
+// openDir opens a directory, and does not wait for a FIFO in its place.
+func (o *root) openDir(rel string) (*os.File, error) {
+	return o.fs.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
 func (p Place) base() string { return path.Base(p.rel) }
@@ -103,7 +108,7 @@ func (p Place) List(limit int) (names []string, more int, err error) {
 	if !fi.IsDir() {
 		return nil, 0, fmt.Errorf("%s is a file and no directory; read it instead", p.Path())
 	}
-	d, err := p.root.fs.Open(p.rel)
+	d, err := p.root.openDir(p.rel)
 	if err != nil {
 		return nil, 0, err
 	}

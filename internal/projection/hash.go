@@ -5,8 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
-	"sort"
+	"slices"
 
 	"correx/pkg/events"
 )
@@ -28,42 +27,39 @@ func parseHash(s string) (h Hash, err error) {
 // HashRecord is the digest of a record as the stream has it: sequence, time in
 // nanoseconds, subject, headers by name, body; each number eight bytes, each
 // text behind its length.
-func HashRecord(r events.Record) Hash {
-	d := digest{Hash: sha256.New()}
-	d.number(r.Seq)
-	d.number(uint64(r.Time.UnixNano()))
-	d.text([]byte(r.Subject))
-	names := make([]string, 0, len(r.Header))
-	for name := range r.Header {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	d.number(uint64(len(names)))
+func HashRecord(r events.Record) Hash { return hashRecord(r, sortedNames(r.Header)) }
+
+func hashRecord(r events.Record, names []string) Hash {
+	b := make([]byte, 0, 1024+len(r.Data))
+	b = binary.BigEndian.AppendUint64(b, r.Seq)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Time.UnixNano()))
+	b = appendText(b, r.Subject)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(names)))
 	for _, name := range names {
-		d.text([]byte(name))
-		d.number(uint64(len(r.Header[name])))
+		b = appendText(b, name)
+		b = binary.BigEndian.AppendUint64(b, uint64(len(r.Header[name])))
 		for _, v := range r.Header[name] {
-			d.text([]byte(v))
+			b = appendText(b, v)
 		}
 	}
-	d.text(r.Data)
-	return Hash(d.Sum(nil))
+	return sha256.Sum256(appendText(b, r.Data))
+}
+
+func appendText[T string | []byte](b []byte, text T) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
+}
+
+// sortedNames are the names of headers, in order.
+func sortedNames(h events.Header) []string {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Link is the chain's next link: the digest of the last one and of a record's hash.
 func Link(chain, record Hash) Hash {
 	return sha256.Sum256(append(chain[:], record[:]...))
-}
-
-type digest struct{ hash.Hash }
-
-func (d digest) number(n uint64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], n)
-	d.Write(b[:]) // a hash's Write never fails
-}
-
-func (d digest) text(b []byte) {
-	d.number(uint64(len(b)))
-	d.Write(b)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"correx/internal/eventlog"
@@ -104,38 +103,13 @@ func holdAgainst(ctx context.Context, at Checkpoint, log Log) error {
 	return nil
 }
 
-// follow runs the follower, which fetches, beside the writer.
+// follow applies the log until ctx ends.
 func (p *Projector) follow(ctx context.Context, w *Writer) error {
-	inner, stop := context.WithCancel(ctx)
-	defer stop()
-	records := make(chan events.Record, 256)
-	var followed error
-	var follower sync.WaitGroup
-	follower.Go(func() {
-		defer close(records)
-		followed = p.log.Follow(inner, All, w.At()+1, func(r events.Record) error {
-			select {
-			case records <- r:
-				return nil
-			case <-inner.Done():
-				return inner.Err()
-			}
-		})
-	})
-	err := p.write(w, records)
-	stop()
-	follower.Wait()
-	switch {
-	case err != nil:
-		return err
-	case ctx.Err() != nil:
-		return nil
-	}
-	return alarmOf(followed)
+	return pipe(ctx, p.log, w.At()+1, func(records <-chan incoming) error { return p.write(w, records) })
 }
 
 // write applies what comes, batch by batch, until there is no more.
-func (p *Projector) write(w *Writer, records <-chan events.Record) error {
+func (p *Projector) write(w *Writer, records <-chan incoming) error {
 	linger := time.NewTimer(p.batch.Wait)
 	defer linger.Stop()
 	for r := range records {
@@ -152,9 +126,9 @@ func (p *Projector) write(w *Writer, records <-chan events.Record) error {
 }
 
 // fill applies the records of one batch, which begins with r.
-func (p *Projector) fill(w *Writer, r events.Record, records <-chan events.Record, over <-chan time.Time) error {
+func (p *Projector) fill(w *Writer, r incoming, records <-chan incoming, over <-chan time.Time) error {
 	for {
-		if err := w.Apply(r); err != nil {
+		if err := w.take(r); err != nil {
 			return err
 		}
 		if w.count >= p.batch.Size || w.bytes >= p.batch.Bytes {
@@ -168,7 +142,7 @@ func (p *Projector) fill(w *Writer, r events.Record, records <-chan events.Recor
 }
 
 // next waits for one more record of the batch; ok is false when it is at its end.
-func (p *Projector) next(records <-chan events.Record, over <-chan time.Time) (r events.Record, ok bool) {
+func (p *Projector) next(records <-chan incoming, over <-chan time.Time) (r incoming, ok bool) {
 	select {
 	case r, ok = <-records:
 		return r, ok

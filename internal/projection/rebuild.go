@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"correx/pkg/events"
 )
 
 // Rebuild projects the log anew, up to what is its last record now, and puts
@@ -56,36 +54,33 @@ func project(ctx context.Context, path string, id Identity, log Log, progress fu
 	return errors.Join(err, db.Close())
 }
 
-var errDone = errors.New("done")
-
 func applyThrough(ctx context.Context, w *Writer, log Log, last uint64, progress func(done, last uint64)) error {
 	if last == 0 {
 		return nil
 	}
 	const batch = 2000
-	err := log.Follow(ctx, All, 1, func(r events.Record) error {
-		if err := w.Apply(r); err != nil {
-			return err
-		}
-		if w.count < batch && w.bytes < 8<<20 && r.Seq < last {
-			return nil
-		}
-		if err := w.Commit(); err != nil {
-			return err
-		}
-		progress(r.Seq, last)
-		if r.Seq >= last {
-			return errDone
+	err := pipe(ctx, log, 1, func(records <-chan incoming) error {
+		for r := range records {
+			if err := w.take(r); err != nil {
+				return err
+			}
+			if w.count < batch && w.bytes < 8<<20 && r.Seq < last {
+				continue
+			}
+			if err := w.Commit(); err != nil {
+				return err
+			}
+			progress(r.Seq, last)
+			if r.Seq >= last {
+				return nil
+			}
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, errDone):
-		return nil
-	case err == nil:
-		return context.Cause(ctx)
+	if err == nil && w.At() < last {
+		err = context.Cause(ctx)
 	}
-	return alarmOf(err)
+	return err
 }
 
 // replace puts next, a closed database, where path is. The old file goes first:

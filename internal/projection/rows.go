@@ -99,7 +99,11 @@ func value(b []byte, c column, v cell) ([]byte, error) {
 	return nil, fmt.Errorf("unexpected %T", v)
 }
 
+// quote appends s as a JSON string.
 func quote(b []byte, s string) []byte {
+	if plain(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -107,4 +111,14 @@ func quote(b []byte, s string) []byte {
 		return append(b, `""`...) // a string always encodes
 	}
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+}
+
+// plain reports whether s is ASCII that JSON need not escape.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

@@ -64,10 +64,21 @@ func text(b []byte) any {
 	return b
 }
 
-// headerJSON is an object of lists, names in order.
-func headerJSON(h events.Header) string {
-	if len(h) == 0 {
-		return "{}"
+// headerJSON is an object of lists, names in their order.
+func headerJSON(h events.Header, names []string) string {
+	b := []byte{'{'}
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(quote(b, name), ':', '[')
+		for k, v := range h[name] {
+			if k > 0 {
+				b = append(b, ',')
+			}
+			b = quote(b, v)
+		}
+		b = append(b, ']')
 	}
-	return jsonText(map[string][]string(h)).(string)
+	return string(append(b, '}'))
 }

@@ -24,6 +24,8 @@ type Writer struct {
 	begun bool
 	bytes int // bodies applied since the last commit
 	count int // records applied since the last commit
+
+	tee func(query string, args []any) // in benchmarks: sees every statement
 }
 
 // Writer returns the database's writer; there may be one at a time.
@@ -37,28 +39,29 @@ func (db *DB) Writer() *Writer {
 func (w *Writer) At() uint64 { return w.at.Seq }
 
 // Apply adds the record that follows the last one. A gap is an [AlarmError].
-func (w *Writer) Apply(r events.Record) error {
+func (w *Writer) Apply(r events.Record) error { return w.take(receive(r)) }
+
+func (w *Writer) take(r incoming) error {
 	if r.Seq != w.at.Seq+1 {
 		return gap(w.at.Seq, r.Seq)
 	}
 	if err := w.apply(r); err != nil {
 		return fmt.Errorf("apply record %d (%s) to %s: %w", r.Seq, r.Subject, w.db.path, err)
 	}
-	hash := HashRecord(r)
-	w.at = Checkpoint{Seq: r.Seq, Hash: hash, Chain: Link(w.at.Chain, hash)}
+	w.at = Checkpoint{Seq: r.Seq, Hash: r.hash, Chain: Link(w.at.Chain, r.hash)}
 	w.bytes += len(r.Data)
 	w.count++
 	return nil
 }
 
-func (w *Writer) apply(r events.Record) error {
+func (w *Writer) apply(r incoming) error {
 	if !w.begun {
 		if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 			return err
 		}
 		w.begun = true
 	}
-	fact, fault, err := w.folds.step(r)
+	fact, fault, err := w.folds.step(r.Record)
 	if err != nil {
 		return err
 	}
@@ -66,18 +69,18 @@ func (w *Writer) apply(r events.Record) error {
 		return err
 	}
 	if fault != nil && w.Alarm != nil {
-		w.Alarm(r, fault)
+		w.Alarm(r.Record, fault)
 	}
 	if fact == nil {
 		return nil
 	}
 	r.Fact = fact
-	return w.project(r)
+	return w.project(r.Record)
 }
 
 // keep adds the record as it is, whether it holds or not. A subject or body that
 // is no text becomes a BLOB.
-func (w *Writer) keep(r events.Record, holds bool, fault error) error {
+func (w *Writer) keep(r incoming, holds bool, fault error) error {
 	_, name, route, err := events.ParseSubject(r.Subject)
 	if err != nil {
 		name, route = "", ""
@@ -89,7 +92,7 @@ func (w *Writer) keep(r events.Record, holds bool, fault error) error {
 	a := r.Aggregate
 	return w.exec(`INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		r.Seq, stamp(r.Time), text([]byte(r.Subject)), a.Session, a.Kind, a.ID, name, route,
-		r.Header.Get(events.HeaderType), headerJSON(r.Header), text(r.Data), holds, reason)
+		r.Header.Get(events.HeaderType), r.headers, text(r.Data), holds, reason)
 }
 
 // Commit ends the batch, with the checkpoint in it.
@@ -128,6 +131,9 @@ func (w *Writer) Close() error {
 // exec runs a statement, prepared once. It takes no context: a batch is never
 // left half done for a signal, it is a matter of milliseconds.
 func (w *Writer) exec(query string, args ...any) error {
+	if w.tee != nil {
+		w.tee(query, args)
+	}
 	s, err := w.prepared(query)
 	if err != nil {
 		return err

@@ -1,0 +1,62 @@
+package projection
+
+import (
+	"context"
+	"sync"
+
+	"correx/pkg/events"
+)
+
+// An incoming is a record with what can be made of it before its turn comes.
+type incoming struct {
+	events.Record
+	hash    Hash
+	headers string // as JSON
+}
+
+func receive(r events.Record) incoming {
+	names := sortedNames(r.Header)
+	return incoming{r, hashRecord(r, names), headerJSON(r.Header, names)}
+}
+
+// pipe follows log from a sequence on in a goroutine of its own, which also
+// hashes, and hands what comes to apply, which has the database to itself. It
+// ends when apply returns, when the log gives an error, or with ctx; to apply
+// both of the latter look like the end of the records. A ctx that ended is no
+// error.
+func pipe(ctx context.Context, log Log, from uint64, apply func(<-chan incoming) error) error {
+	inner, stop := context.WithCancel(ctx)
+	defer stop()
+	records := make(chan incoming, 256)
+	var followed error
+	var follower sync.WaitGroup
+	follower.Go(func() {
+		defer close(records)
+		followed = log.Follow(inner, All, from, func(r events.Record) error {
+			select {
+			case records <- receive(r):
+				return nil
+			case <-inner.Done():
+				return inner.Err()
+			}
+		})
+	})
+	err := apply(records)
+	stopped := inner.Err() != nil || !drained(records)
+	stop()
+	follower.Wait()
+	if err != nil || stopped {
+		return err
+	}
+	return alarmOf(followed)
+}
+
+// drained reports whether the records have come to their end.
+func drained(records <-chan incoming) bool {
+	select {
+	case _, more := <-records:
+		return !more
+	default:
+		return false
+	}
+}

@@ -142,16 +142,17 @@ func (k *Kernel) carryOut(e *key) bool {
 	world := *k.world.Load()
 	var rest []*wish
 	for n, w := range e.pending {
-		if _, done := e.state.Cites(w.ID); done {
+		state := e.view()
+		if _, done := state.Cites(w.ID); done {
 			k.settle(w)
 			continue
 		}
-		a := session.Handle(e.state, world, w.Wish, k.Clock())
+		a := session.Handle(state, world, w.Wish, k.Clock())
 		switch {
 		case a.Decision != nil:
 			e.pending = append(rest, e.pending[n:]...)
 			k.append(e, *a.Decision)
-			return false // the state must see it first
+			return false // seen by the state first
 		case len(a.Reject) > 0:
 			if !k.upToDate(e, w) {
 				e.pending = append(rest, e.pending[n:]...)

@@ -26,10 +26,11 @@ type key struct {
 	gone   bool // taken off the map; whoever holds it looks it up again
 
 	state   session.State
-	loaded  bool     // the state has all that the log had when the key was made
-	own     uint64   // do not react before the fold has passed this
-	pending []*wish  // commands not decided yet, in order
-	refused conflict // the latest refusal, to see one that nothing explains
+	loaded  bool            // the state has all that the log had when the key was made
+	own     uint64          // do not react before the fold has passed this
+	ahead   []events.Record // own records of a single aggregate that the fold has not passed
+	pending []*wish         // commands not decided yet, in order
+	refused conflict        // the latest refusal, to see one that nothing explains
 	timer   *time.Timer
 	failed  bool // reactions are off: the log refuses them for no reason
 }
@@ -174,6 +175,7 @@ func (k *Kernel) evolve(e *key, r events.Record) {
 	}
 	alarms := len(e.state.Alarms)
 	e.state = session.Evolve(e.state, r)
+	e.ahead = slices.DeleteFunc(e.ahead, func(a events.Record) bool { return a.Seq <= r.Seq })
 	if len(e.state.Alarms) > alarms && r.Err == nil {
 		a := e.state.Alarms[len(e.state.Alarms)-1]
 		k.logger.Warn("alarm: record does not hold", "seq", a.Seq, "subject", a.Subject, "err", a.Reason)
@@ -208,7 +210,7 @@ func (k *Kernel) step(e *key) {
 	if !k.carryOut(e) || e.failed {
 		return
 	}
-	reaction := session.React(e.state, *k.world.Load(), k.Clock())
+	reaction := session.React(e.view(), *k.world.Load(), k.Clock())
 	for _, d := range reaction.Decisions {
 		if !k.append(e, d) {
 			return
@@ -233,7 +235,7 @@ func (k *Kernel) append(e *key, d session.Decision) bool {
 	seq, err := k.Log.Append(k.ctx, f, d.After, d.Cause)
 	switch {
 	case err == nil:
-		e.own = max(e.own, seq)
+		k.appended(e, f, seq)
 		return true
 	case errors.Is(err, eventlog.ErrConflict):
 		return k.conflict(e, conflict{events.AggregateOf(f), d.After, f.FactName()})
@@ -246,6 +248,28 @@ func (k *Kernel) append(e *key, d session.Decision) bool {
 		k.nudgeBusy(e)
 	}
 	return false
+}
+
+// appended notes that the log has a decision. A session waits until the fold
+// has passed it, for others may have appended to other aggregates before. Of a
+// single aggregate the condition of the append proves that nothing came between,
+// so that the key can go on at once.
+func (k *Kernel) appended(e *key, f events.Fact, seq uint64) {
+	if e.id.Kind == "" {
+		e.own = max(e.own, seq)
+		return
+	}
+	e.ahead = append(e.ahead, events.Record{Seq: seq, Time: k.Clock(), Aggregate: events.AggregateOf(f), Fact: f})
+	k.nudgeBusy(e)
+}
+
+// view is the state with what the key has appended itself.
+func (e *key) view() session.State {
+	s := e.state
+	for _, r := range e.ahead {
+		s = session.Evolve(s, r)
+	}
+	return s
 }
 
 // conflict is called when the log refused a decision. Somebody else appended:
@@ -264,7 +288,7 @@ func (k *Kernel) conflict(e *key, c conflict) bool {
 		last = recs[n-1].Seq
 	}
 	if last > c.after {
-		if last > e.state.Seq {
+		if last > e.view().Seq {
 			k.awaitRecord(e, last)
 		} else {
 			// The state knows the record and still decided on an older one.
@@ -290,7 +314,7 @@ func (k *Kernel) awaitRecord(e *key, seq uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if passed && len(e.inbox) == 0 {
-		e.loaded, e.state, e.nudged = false, session.State{ID: e.id.Session}, true
+		e.loaded, e.state, e.ahead, e.nudged = false, session.State{ID: e.id.Session}, nil, true
 	}
 }
 
@@ -348,7 +372,7 @@ func (k *Kernel) rests(e *key) bool {
 			return false
 		}
 	}
-	return e.state.Seq >= e.own
+	return e.state.Seq >= e.own && len(e.ahead) == 0
 }
 
 func (k *Kernel) drop(e *key) {

@@ -35,7 +35,8 @@ func (r Ref) Of() Ref { return r }
 // A Decision is what each fact of the kernel records of how it came about, so
 // that it can be checked again. Facts that workers write as well leave it zero.
 type Decision struct {
-	DecidedAt uint64    `json:"decided_at,omitempty"` // last sequence of EVENTS that was folded
+	DecidedAt uint64    `json:"decided_at,omitempty"` // last record of the session (or aggregate of system) that was folded
+	WorldAt   uint64    `json:"world_at,omitempty"`   // last record of system that was folded
 	Now       time.Time `json:"now,omitzero"`         // the clock that was used
 	Command   CommandID `json:"command,omitempty"`    // the command that it carries out
 	Actor     ActorID   `json:"actor,omitempty"`      // whose command that was

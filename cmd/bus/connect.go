@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"correx/internal/access"
-	"correx/internal/approval"
 	"correx/internal/config"
 	"correx/internal/eventlog"
+	"correx/internal/signedlog"
 	"correx/pkg/events"
 )
 
@@ -56,27 +56,5 @@ func (c *client) close() { c.conn.Close() }
 
 // openLog opens EVENTS, believing approvals by their signature alone.
 func (c *client) openLog(ctx context.Context) (*eventlog.Log, error) {
-	return openLog(ctx, c.js, c.cfg.State, "bus", nil)
-}
-
-// openLog opens EVENTS as source.
-func openLog(ctx context.Context, js jetstream.JetStream, state, source string, log *slog.Logger) (*eventlog.Log, error) {
-	key, err := access.KernelKey(state)
-	if err != nil {
-		return nil, err
-	}
-	var verifier *approval.Verifier
-	events, err := eventlog.Open(ctx, js, eventlog.Options{
-		Source: source, Logger: log,
-		Verify: func(r events.Record) error { return verifier.Verify(r) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	id := events.Identity()
-	verifier, err = approval.NewVerifier(approval.StreamIdentity{Stream: id.Stream, Created: id.Created}, key)
-	if err != nil {
-		return nil, err
-	}
-	return events, nil
+	return signedlog.Open(ctx, c.js, c.cfg.State, "bus", nil)
 }

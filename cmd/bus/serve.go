@@ -15,6 +15,7 @@ import (
 	"correx/internal/config"
 	"correx/internal/kernel"
 	"correx/internal/natsd"
+	"correx/internal/signedlog"
 	"correx/internal/streams"
 	"correx/pkg/events"
 	"correx/pkg/tools"
@@ -135,7 +136,7 @@ func newKernel(ctx context.Context, cfg config.Config, conn *nats.Conn, name eve
 	if err := streams.Apply(ctx, js, plan, false); err != nil {
 		return nil, err
 	}
-	eventLog, err := openLog(ctx, js, cfg.State, string(name), log)
+	eventLog, err := signedlog.Open(ctx, js, cfg.State, string(name), log)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,6 @@ type Tools struct {
 
 // Sandbox is how tools are confined.
 type Sandbox struct {
-	Root         string           `yaml:"root"` // empty: in the worker's own directory
 	MinIsolation events.Isolation `yaml:"min_isolation"`
 }
 
@@ -110,8 +109,9 @@ type Sandbox struct {
 type Shell struct {
 	Enabled            bool          `yaml:"enabled"`
 	AllowedExecutables []string      `yaml:"allowed_executables"`
-	AllowedPaths       []string      `yaml:"allowed_paths"`
 	WorkingDir         string        `yaml:"working_dir"`
+	Environment        []string      `yaml:"environment"`
+	Interpreters       []string      `yaml:"interpreters"`
 	Timeout            time.Duration `yaml:"timeout"`
 }
 

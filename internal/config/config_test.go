@@ -228,7 +228,7 @@ func TestExampleIsComplete(t *testing.T) {
 	want := config.Default()
 	got.State, got.File = "", ""
 	got.Approval.Policy, got.Models, got.Session.Tools = nil, nil, nil
-	got.Tools.Shell.AllowedExecutables, got.Tools.Shell.AllowedPaths = nil, nil
+	got.Tools.Shell.AllowedExecutables, got.Tools.Shell.Environment, got.Tools.Shell.Interpreters = nil, nil, nil
 	got.Tools.FileRead.AllowedPaths, got.Tools.FileWrite.AllowedPaths, got.Tools.FileEdit.AllowedPaths = nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example says\n%+v\nthe defaults are\n%+v", got, want)

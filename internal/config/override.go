@@ -96,9 +96,7 @@ func (r *reader) resolve(cfg *Config) {
 		}
 	}
 	t := &cfg.Tools
-	abs("tools.sandbox.root", &t.Sandbox.Root)
 	abs("tools.shell.working_dir", &t.Shell.WorkingDir)
-	all("tools.shell.allowed_paths", t.Shell.AllowedPaths)
 	all("tools.file_read.allowed_paths", t.FileRead.AllowedPaths)
 	all("tools.file_write.allowed_paths", t.FileWrite.AllowedPaths)
 	all("tools.file_edit.allowed_paths", t.FileEdit.AllowedPaths)

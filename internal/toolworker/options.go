@@ -79,6 +79,7 @@ func toolsConfig(c config.Tools, dir string, runner tools.Runner) tools.Config {
 		Shell: tools.ShellConfig{
 			Enabled: c.Shell.Enabled, AllowedExecutables: c.Shell.AllowedExecutables,
 			Timeout: c.Shell.Timeout, WorkingDir: c.Shell.WorkingDir,
+			Environment: c.Shell.Environment, Interpreters: c.Shell.Interpreters,
 		},
 		FileRead:  tools.FileReadConfig{Enabled: c.FileRead.Enabled, AllowedPaths: c.FileRead.AllowedPaths},
 		FileWrite: tools.FileWriteConfig{Enabled: c.FileWrite.Enabled, AllowedPaths: c.FileWrite.AllowedPaths},

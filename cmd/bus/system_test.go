@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"correx/internal/cli"
+	"correx/internal/config"
+	"correx/internal/toolworker"
+	"correx/pkg/sandbox"
+)
+
+// TestMain lets the test program be the stage of a sandbox, as tool-worker is.
+func TestMain(m *testing.M) {
+	sandbox.Stage()
+	os.Exit(m.Run())
+}
+
+// A machine is a state directory with a server, a kernel and a tool-worker,
+// all in this process.
+type machine struct {
+	t     *testing.T
+	state string
+	work  string // where file tools may write
+}
+
+const machineConfig = `
+tools:
+  echo: {enabled: true, tier: T2}
+  file_write: {enabled: true, allowed_paths: [work]}
+  file_edit: {enabled: true, allowed_paths: [work]}
+worker: {ack_wait: 2s}
+kernel: {command_wait: 1s}
+`
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{t: t, state: t.TempDir()}
+	m.work = filepath.Join(m.state, "work")
+	if err := os.Mkdir(m.work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(m.state, "correx.yaml"), []byte(machineConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Read(config.Source{State: m.state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	t.Cleanup(func() { stop(); work.Wait() })
+	quiet := slog.New(slog.DiscardHandler)
+	work.Go(func() {
+		if err := serve(ctx, cfg, "kernel", quiet); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	if err := awaitKernel(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	work.Go(func() { m.worker(ctx, cfg, quiet) })
+	m.until(func() bool {
+		return strings.Contains(m.run("replay", "--kind", "worker").stdout, "tool-worker started")
+	})
+	return m
+}
+
+func (m *machine) worker(ctx context.Context, cfg config.Config, log *slog.Logger) {
+	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{})
+	if err != nil {
+		m.t.Error(err)
+		return
+	}
+	home, err := toolworker.OpenHome(cfg.State, "w1")
+	if err != nil {
+		m.t.Error(err)
+		return
+	}
+	defer home.Close()
+	o, err := toolworker.FromConfig(cfg, home, runner, log)
+	if err != nil {
+		m.t.Error(err)
+		return
+	}
+	o.Version = version
+	if err := toolworker.Run(ctx, o); err != nil {
+		m.t.Errorf("tool-worker: %v", err)
+	}
+}
+
+// until waits for a condition that others bring about.
+func (m *machine) until(done func() bool) {
+	m.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(20 * time.Second); ; {
+		if done() {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			m.t.Fatal("it does not come about")
+		}
+	}
+}
+
+// An outcome is how a command ended.
+type outcome struct {
+	status         int
+	stdout, stderr string
+}
+
+// A call is a command to run, with a person at the terminal or not.
+type call struct {
+	args  []string
+	keys  cli.Keys
+	stdin string
+	vars  map[string]string
+}
+
+func (m *machine) run(args ...string) outcome { m.t.Helper(); return m.do(call{args: args}) }
+
+func (m *machine) do(c call) outcome {
+	m.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	return m.doContext(ctx, c)
+}
+
+func (m *machine) doContext(ctx context.Context, c call) outcome {
+	var out, errs lockedBuffer
+	env := cli.Env{
+		Args: append([]string{"--state", m.state}, c.args...), Stdin: strings.NewReader(c.stdin),
+		Stdout: &out, Stderr: &errs, Keys: c.keys,
+		Lookup: func(k string) (string, bool) { v, ok := c.vars[k]; return v, ok },
+	}
+	status := cli.Run(ctx, "bus", env, newRoot)
+	return outcome{status, out.String(), errs.String()}
+}
+
+// want fails the test unless a command ended so and printed these.
+func (m *machine) want(o outcome, status int, texts ...string) outcome {
+	m.t.Helper()
+	all := o.stdout + o.stderr
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			m.t.Errorf("nothing printed has %q", text)
+		}
+	}
+	if o.status != status || m.t.Failed() {
+		m.t.Fatalf("status %d, want %d\nstdout:\n%s\nstderr:\n%s", o.status, status, o.stdout, o.stderr)
+	}
+	return o
+}
+
+// A lockedBuffer may be written by one goroutine and read by another.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A person answers each question with the next of what is planned, and then
+// says nothing.
+type person struct {
+	mu    sync.Mutex
+	plan  []string // "a", "r:reason"
+	asked int
+	line  string
+}
+
+func (p *person) Key(ctx context.Context) (rune, error) {
+	p.mu.Lock()
+	p.asked++
+	if len(p.plan) == 0 {
+		p.mu.Unlock()
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	defer p.mu.Unlock()
+	next := p.plan[0]
+	p.plan = p.plan[1:]
+	if next == "EOF" {
+		return 0, fmt.Errorf("read the terminal: %w", io.EOF)
+	}
+	key, line, _ := strings.Cut(next, ":")
+	p.line = line
+	return rune(key[0]), nil
+}
+
+func (p *person) Line(context.Context) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.line, nil
+}
+
+func (p *person) times() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+func says(plan ...string) *person { return &person{plan: plan} }

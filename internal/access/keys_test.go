@@ -126,24 +126,3 @@ func TestMissingAndBrokenKeysSayWhatToDo(t *testing.T) {
 		t.Errorf("broken kernel.pub: %v", err)
 	}
 }
-
-func TestEnvQuotesForTheShell(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "it's here")
-	if _, err := access.Env(dir); err == nil || !strings.Contains(err.Error(), "start `bus serve`") {
-		t.Errorf("without a server: %v", err)
-	}
-	if err := access.EnsureKeys(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := access.WriteURL(dir, "nats://127.0.0.1:4222"); err != nil {
-		t.Fatal(err)
-	}
-	env, err := access.Env(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "export NATS_NKEY='" + strings.ReplaceAll(access.KeyFile(dir, access.Operator), "'", `'\''`) + "'"
-	if len(env) != 3 || env[0] != "export NATS_URL='nats://127.0.0.1:4222'" || env[1] != want {
-		t.Errorf("env is\n%s\nwant its second line to be\n%s", strings.Join(env, "\n"), want)
-	}
-}

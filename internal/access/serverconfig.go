@@ -30,7 +30,7 @@ accounts {
 		}
 		g := Permissions(r, tools, models)
 		fmt.Fprintf(&b, "      # %s\n      { nkey: %s, permissions: {\n", r, pub)
-		fmt.Fprintf(&b, "        publish: { allow: [%s] }\n", list(g.Publish))
+		fmt.Fprintf(&b, "        publish: { allow: [%s], deny: [%s] }\n", list(g.Publish), list(g.Deny))
 		fmt.Fprintf(&b, "        subscribe: { allow: [%s] }\n      } }\n", list(g.Subscribe))
 	}
 	b.WriteString("    ]\n  }\n}\n")

@@ -28,9 +28,10 @@ func PreviewDurable(token string) string { return "preview-" + token }
 // ModelDurable is the consumer of requested inferences of a model.
 func ModelDurable(token string) string { return "model-" + token }
 
-// A Grant is what a role may publish and subscribe to. Nothing else is allowed.
+// A Grant is what a role may publish and subscribe to. Nothing else is allowed;
+// and of what it may publish, not what is denied.
 type Grant struct {
-	Publish, Subscribe []string
+	Publish, Deny, Subscribe []string
 }
 
 // Permissions returns what r may do. Tools and models are the tokens that
@@ -55,7 +56,7 @@ func Permissions(r Role, tools, models []string) Grant {
 	g.Subscribe = append(g.Subscribe, r.InboxPrefix()+".>")
 	slices.Sort(g.Publish)
 	slices.Sort(g.Subscribe)
-	return Grant{slices.Compact(g.Publish), slices.Compact(g.Subscribe)}
+	return Grant{slices.Compact(g.Publish), g.Deny, slices.Compact(g.Subscribe)}
 }
 
 // The operator is whoever owns the state directory. Its NATS tools use the
@@ -127,6 +128,7 @@ func worker() Grant {
 			read(StreamEvents), read(streamArtifacts),
 			artifacts(),
 		),
+		Deny:      ofKernels(),
 		Subscribe: subjects("evt.>", "wrk.>", "$SRV.>"),
 	}
 }
@@ -140,6 +142,7 @@ func projector() Grant {
 			answers(Operator, Kernel, Viewer),
 			read(StreamEvents), read(streamArtifacts), consumers(StreamEvents),
 		),
+		Deny:      ofKernels(),
 		Subscribe: subjects("evt.>", "query.>", "$SRV.>"),
 	}
 }
@@ -178,6 +181,15 @@ func systemFacts(rest ...string) []string {
 
 // announcements is how a process says that it is there, and that it went.
 func announcements() []string { return systemFacts("worker.*.started", "worker.*.stopped") }
+
+// ofKernels is what a kernel announces, its policy included.
+func ofKernels() []string {
+	var s []string
+	for _, k := range events.KernelNames() {
+		s = append(s, systemFacts("worker."+string(k)+".*")...)
+	}
+	return s
+}
 
 // answers lets a role answer the requests of others, in their inboxes only. The
 // server's allow_responses would do more than that: it permits whatever reply

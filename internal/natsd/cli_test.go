@@ -39,21 +39,18 @@ func apply(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// A shell has the environment that `bus env` prints, and the real nats on PATH.
+// A shell has the variables that `bus env` prints. With them alone the real nats
+// program is the operator: its common inbox prefix is the operator's too.
 type shell struct {
 	t   *testing.T
 	env []string
 }
 
-func newShell(t *testing.T, dir string) shell {
+func newShell(t *testing.T, s *natsd.Server, dir string) shell {
 	t.Helper()
-	lines, err := access.Env(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := testenv.NatsCLI(t)
-	env := append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "HOME="+t.TempDir(), "NATS="+bin, "STATE="+dir)
-	return shell{t, append(env, "EXPORTS="+strings.Join(lines, "\n"))}
+	return shell{t, append(os.Environ(),
+		"XDG_CONFIG_HOME="+t.TempDir(), "HOME="+t.TempDir(), "NATS="+testenv.NatsCLI(t),
+		"NATS_URL="+s.ClientURL(), "NATS_NKEY="+access.KeyFile(dir, access.Operator))}
 }
 
 // run returns what a script printed, and whether it succeeded.
@@ -61,7 +58,7 @@ func (s shell) run(script string) (string, bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", `eval "$EXPORTS"; nats() { "$NATS" --timeout 2s "$@"; }; `+script)
+	cmd := exec.CommandContext(ctx, "sh", "-c", `nats() { "$NATS" --timeout 2s "$@"; }; `+script)
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
@@ -69,7 +66,7 @@ func (s shell) run(script string) (string, bool) {
 
 func TestTheNatsCommandLineIsTheOperator(t *testing.T) {
 	dir := t.TempDir() + "/a state"
-	start(t, natsd.Options{StateDir: dir})
+	s := start(t, natsd.Options{StateDir: dir})
 	kernel := connect(t, dir, access.Kernel)
 	js := apply(t, kernel)
 	svc, err := micro.AddService(kernel, micro.Config{Name: "kernel", Version: "1.0.0"})
@@ -84,7 +81,7 @@ func TestTheNatsCommandLineIsTheOperator(t *testing.T) {
 	if _, err := js.Publish(t.Context(), "evt.s1.session.main.started", []byte(`{"hello":"there"}`)); err != nil {
 		t.Fatal(err)
 	}
-	sh := newShell(t, dir)
+	sh := newShell(t, s, dir)
 	for _, c := range []struct{ script, want string }{
 		{`nats pub cmd.operator.session.start '{"task":"x"}' -J`, "Stored in Stream: COMMANDS Sequence: 1"},
 		{`nats req api.operator.session.start '{"task":"x"}'`, `{"ok":true}`},
@@ -117,7 +114,7 @@ func TestTheNatsCommandLineIsTheOperator(t *testing.T) {
 	t.Run("without the environment nobody gets in", func(t *testing.T) {
 		s := sh
 		s.t = t
-		if out, ok := s.run(`unset NATS_NKEY NATS_CONTEXT; nats pub cmd.operator.session.start '{}' -J`); ok || !strings.Contains(out, "Authorization Violation") {
+		if out, ok := s.run(`unset NATS_NKEY; nats pub cmd.operator.session.start '{}' -J`); ok || !strings.Contains(out, "Authorization Violation") {
 			t.Errorf("succeeded: %t\n%s", ok, out)
 		}
 	})

@@ -2,7 +2,6 @@ package natsd_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -164,7 +163,7 @@ func TestADirectReadIsMarked(t *testing.T) {
 	if _, err := f.js.Publish(t.Context(), "$O.ARTIFACTS.C.x", wanted.Data); err != nil {
 		t.Fatal(err)
 	}
-	f.ask("$JS.API.STREAM.UPDATE.OBJ_ARTIFACTS", "_INBOX_operator.x", artifactsWithDirectReads(t, f.js))
+	allowDirectReads(t, f.nc, "OBJ_ARTIFACTS")
 	f.ask("$JS.API.DIRECT.GET.OBJ_ARTIFACTS.$O.ARTIFACTS.C.x", wanted.Subject, "")
 	r := f.record(f.landed(access.StreamEvents, 1, 1)[0])
 	if !errors.Is(r.Err, events.ErrForged) {
@@ -172,19 +171,21 @@ func TestADirectReadIsMarked(t *testing.T) {
 	}
 }
 
-func artifactsWithDirectReads(t *testing.T, js jetstream.JetStream) string {
+func allowDirectReads(t *testing.T, nc *nats.Conn, stream string) {
 	t.Helper()
-	s, err := js.Stream(t.Context(), "OBJ_ARTIFACTS")
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), stream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := s.CachedInfo().Config
 	cfg.AllowDirect = true
-	data, err := json.Marshal(cfg)
-	if err != nil {
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	return string(data)
 }
 
 // A viewer has queries alone. Whoever answers them may publish into inboxes

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -128,8 +127,8 @@ func users(stateDir string, of offers) ([]*server.NkeyUser, error) {
 		}
 		g := access.Permissions(r, of.Tools, of.Models)
 		users = append(users, &server.NkeyUser{Nkey: pub, Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: slices.Clone(g.Publish)},
-			Subscribe: &server.SubjectPermission{Allow: slices.Clone(g.Subscribe)},
+			Publish:   &server.SubjectPermission{Allow: g.Publish, Deny: g.Deny},
+			Subscribe: &server.SubjectPermission{Allow: g.Subscribe},
 		}})
 	}
 	return users, nil

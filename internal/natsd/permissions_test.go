@@ -66,6 +66,7 @@ var publishers = map[string]string{
 	"evt.s1.session.main.hijacked": "K", "evt.s1.tool.i.hijacked": "", "evt.s1.other.i.started": "",
 	"evt.s1.tool.i.started.shell": "", "evt.s1.tool.i.started.x.y": "", "evt.s1.audit.a.checkpoint": "",
 	"evt.s1.worker.w1.started": "", "evt.s1.command.c1.rejected": "", "evt.s1.model.m.loaded": "",
+	"evt.system.worker.kernel.started": "K", "evt.system.worker.kernel.stopped": "K", "evt.system.worker.kernel-2.started": "K",
 	"_INBOX.x": "KTMP", "_INBOX_operator.x": "KTMP", "_INBOX_kernel.x": "TMP", "_INBOX_tool-worker.x": "TM",
 	"_INBOX_model-worker.x": "TM", "_INBOX_projector.x": "", "_INBOX_viewer.x": "KP",
 	"$SYS.REQ.SERVER.PING": "", "other": "",

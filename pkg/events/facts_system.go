@@ -1,6 +1,10 @@
 package events
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Facts about models belong to evt.system.model.<id>, where id is
 // [ModelAggregateID] of worker and model.
@@ -69,6 +73,20 @@ const (
 	RoleModelWorker WorkerRole = "model-worker"
 	RoleProjector   WorkerRole = "projector"
 )
+
+// KernelNames returns the names that kernels go by. The server keeps everybody
+// else from publishing facts of these workers, each by its name, so that what a
+// WorkerStarted says of policy is believed from them alone.
+func KernelNames() []WorkerID {
+	names := []WorkerID{"kernel"}
+	for i := 2; i <= 9; i++ {
+		names = append(names, WorkerID(fmt.Sprintf("kernel-%d", i)))
+	}
+	return names
+}
+
+// IsKernel reports whether w is one of [KernelNames].
+func (w WorkerID) IsKernel() bool { return slices.Contains(KernelNames(), w) }
 
 // WorkerStarted announces a process and what it offers. What the kernel knows
 // of tools, models and policy it has from here alone, so that a fold of the log

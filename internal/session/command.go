@@ -152,7 +152,7 @@ func (h handler) decide(f events.Fact, after uint64) Answer {
 }
 
 func (h handler) decision() events.Decision {
-	return events.Decision{DecidedAt: max(h.s.Seq, h.w.Seq), Now: h.now, Command: h.c.ID, Actor: h.c.Actor}
+	return events.Decision{DecidedAt: h.s.Seq, WorldAt: h.w.Seq, Now: h.now, Command: h.c.ID, Actor: h.c.Actor}
 }
 
 func (h handler) main(f events.Fact) Answer { return h.decide(f, h.s.MainSeq) }
@@ -225,6 +225,9 @@ func (h handler) run(b events.ToolRun) Answer {
 	} else if a, ok := h.exists(session, "RUNNING PAUSED"); !ok {
 		return a
 	}
+	if session != events.System && callIDs.MatchString(string(id)) {
+		return h.reject("invocation %q is named like a call of the model; choose another id, or none to be given one", id)
+	}
 	old, _ := h.s.Tool(id)
 	if old.Status() != "" {
 		return h.reject("invocation %q exists and is %s; choose another id, or none to be given one", id, old.Status())
@@ -264,7 +267,7 @@ func (h handler) infer(b events.InferenceRun) Answer {
 	d := h.decision()
 	return h.decide(events.InferenceRequested{
 		Ref: events.Ref{Session: events.System, ID: string(id)}, Decision: d, Stage: "actor",
-		Model: m.What.Name, ModelToken: m.What.Token, Through: d.DecidedAt, Generation: b.Generation,
+		Model: m.What.Name, ModelToken: m.What.Token, Through: max(d.DecidedAt, d.WorldAt), Generation: b.Generation,
 		Messages: messages, Deadline: h.now.Add(h.w.Settings.OfferWait),
 	}, old.LastSeq)
 }

@@ -78,7 +78,7 @@ func (i Inference) Step(r events.Record) (Inference, error) {
 	i.LastSeq = r.Seq
 	f, err := held(r)
 	if err == nil {
-		err = i.allowed(f)
+		err = i.allowed(f, r.Err == nil)
 	}
 	if err != nil {
 		i.Alarms++
@@ -99,7 +99,7 @@ func (i Inference) Step(r events.Record) (Inference, error) {
 	return i, nil
 }
 
-func (i Inference) allowed(f events.Fact) error {
+func (i Inference) allowed(f events.Fact, readable bool) error {
 	token := f.FactName().Token()
 	if !contains(inferenceMayFollow[i.status], token) {
 		return fmt.Errorf("%s may not follow %s", token, orNothing(string(i.status)))
@@ -118,7 +118,7 @@ func (i Inference) allowed(f events.Fact) error {
 			return fmt.Errorf("end of the claim at %d, the latest is at %d", f.Started, i.StartedSeq)
 		}
 	case events.InferenceFailed:
-		if f.Nonce != "" && (f.Started != i.StartedSeq || i.Started == nil || f.Nonce != i.Started.Nonce) {
+		if readable && (f.Started != i.StartedSeq || f.Nonce != "" && (i.Started == nil || f.Nonce != i.Started.Nonce)) {
 			return fmt.Errorf("end of the claim at %d, the latest is at %d", f.Started, i.StartedSeq)
 		}
 	}

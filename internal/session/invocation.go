@@ -122,7 +122,7 @@ func (i Invocation) Step(r events.Record) (Invocation, error) {
 	i.LastSeq = r.Seq
 	f, err := held(r)
 	if err == nil {
-		err = i.allowed(f)
+		err = i.allowed(f, r.Err == nil)
 	}
 	if err != nil {
 		i.Alarms++
@@ -157,7 +157,9 @@ func held(r events.Record) (events.Fact, error) {
 	return nil, r.Err
 }
 
-func (i Invocation) allowed(f events.Fact) error {
+// allowed reports why f may not follow. What could not be read names no claim,
+// and passes for an end of the latest.
+func (i Invocation) allowed(f events.Fact, readable bool) error {
 	token := f.FactName().Token()
 	if !contains(mayFollow[i.status], token) {
 		return fmt.Errorf("%s may not follow %s", token, orNothing(string(i.status)))
@@ -177,6 +179,9 @@ func (i Invocation) allowed(f events.Fact) error {
 	case events.ToolExecutionCompleted:
 		return i.fenced(f.Fence, false)
 	case events.ToolExecutionFailed:
+		if !readable {
+			return nil
+		}
 		return i.fenced(f.Fence, true)
 	case events.Recovered:
 		if i.Recovered != nil {
@@ -201,11 +206,8 @@ func (i Invocation) attempts() int {
 }
 
 // fenced checks that an end is of the latest claim. Somebody else than its owner
-// may only fail it. An unreadable end has no fence and passes.
+// may only fail it.
 func (i Invocation) fenced(f events.Fence, byOthers bool) error {
-	if f == (events.Fence{}) && byOthers {
-		return nil
-	}
 	if f.Started != i.StartedSeq {
 		return fmt.Errorf("end of the claim at %d, the latest is at %d", f.Started, i.StartedSeq)
 	}

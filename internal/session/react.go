@@ -12,7 +12,7 @@ import (
 type Decision struct {
 	Fact  events.Fact
 	After uint64
-	Cause string // ce-id of what led to it; may be empty
+	Cause string // the command that led to it, if one did
 }
 
 // A Reaction is what has to happen next in a session.
@@ -51,20 +51,11 @@ type reactor struct {
 }
 
 func (r *reactor) decide(f events.Fact, after uint64) {
-	r.out.Decisions = append(r.out.Decisions, Decision{Fact: f, After: after, Cause: r.cause(f)})
-}
-
-// cause is the id of the record that a fact follows within its aggregate, or of
-// what opened the aggregate.
-func (r *reactor) cause(f events.Fact) string {
-	if d, ok := f.(interface{ Decided() events.Decision }); ok && d.Decided().Command != "" {
-		return "command/" + string(d.Decided().Command)
-	}
-	return ""
+	r.out.Decisions = append(r.out.Decisions, Decision{Fact: f, After: after})
 }
 
 func (r *reactor) decision() events.Decision {
-	return events.Decision{DecidedAt: max(r.s.Seq, r.w.Seq), Now: r.now}
+	return events.Decision{DecidedAt: r.s.Seq, WorldAt: r.w.Seq, Now: r.now}
 }
 
 // wait asks to be called again at t, and says what for.
@@ -121,7 +112,7 @@ func (r *reactor) failInference(i Inference, code events.InferenceFailure, reaso
 
 // rules remembers the answers that people gave for the whole session.
 func (r *reactor) rules() {
-	if r.s.ID == events.System || r.s.Status == SessionCancelled || r.mainTaken() {
+	if r.s.ID == events.System || r.s.Status == "" || r.s.Status == SessionCancelled || r.mainTaken() {
 		return
 	}
 	for _, i := range r.s.Tools {
@@ -129,8 +120,10 @@ func (r *reactor) rules() {
 			continue
 		}
 		rule := ruleFor(i, r.w.Settings.RuleTTL)
-		if !r.hasRule(rule) {
-			rule.Decision.DecidedAt, rule.Decision.Now = r.decision().DecidedAt, r.now
+		if !r.hasRule(rule, i.GrantedSeq) {
+			actor := rule.Actor
+			rule.Decision = r.decision()
+			rule.Actor = actor
 			rule.Ref = r.ref()
 			r.main(rule)
 			return
@@ -148,9 +141,11 @@ func (r *reactor) mainTaken() bool {
 	return false
 }
 
-func (r *reactor) hasRule(n events.ApprovalRuleGranted) bool {
+// hasRule reports whether an answer was remembered after it was given: whatever
+// the settings have become since, it is not remembered anew.
+func (r *reactor) hasRule(n events.ApprovalRuleGranted, granted uint64) bool {
 	for _, o := range r.s.Rules {
-		if o.Tool == n.Tool && o.Parameters == n.Parameters && o.MaxTier == n.MaxTier && !o.Until.Before(n.Until) {
+		if o.Tool == n.Tool && o.Parameters == n.Parameters && o.MaxTier >= n.MaxTier && o.DecidedAt >= granted {
 			return true
 		}
 	}

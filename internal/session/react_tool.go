@@ -14,6 +14,10 @@ import (
 func (r *reactor) invocation(i Invocation) {
 	switch {
 	case i.status == "" || i.status.Ended():
+	case i.status == Denied:
+		r.reject(i, events.ToolExecutionRejected{Reason: "a person said no" + because(i.Denied.Reason), Denied: true})
+	case i.status == Expired:
+		r.reject(i, events.ToolExecutionRejected{Reason: "nobody answered before " + stamp(i.Expired.Deadline), Expired: true})
 	case r.over() || r.s.ID != events.System && r.s.Status == "":
 		r.endInvocation(i, "the session ended")
 	default:
@@ -22,10 +26,6 @@ func (r *reactor) invocation(i Invocation) {
 			r.admit(i)
 		case ApprovalRequested:
 			r.question(i)
-		case Denied:
-			r.reject(i, events.ToolExecutionRejected{Reason: "a person said no" + because(i.Denied.Reason), Denied: true})
-		case Expired:
-			r.reject(i, events.ToolExecutionRejected{Reason: "nobody answered before " + stamp(i.Expired.Deadline), Expired: true})
 		case Approved:
 			r.permitted(i)
 		case Started, CancelRequested:

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"correx/pkg/events"
@@ -58,26 +59,35 @@ func (r *reactor) last() (Inference, bool) {
 	return Inference{}, false
 }
 
-// openCalls requests the calls of a reply that were not requested yet.
+// openCalls requests the calls of a reply that were not requested yet, or none
+// of them when the limit does not allow all.
 func (r *reactor) openCalls(i Inference, lim events.Limits) bool {
-	opened := 0
+	var open []Decision
 	for n, c := range i.Done.Reply.Calls {
-		id := events.ToolInvocationID(fmt.Sprintf("%s-%d", i.ID, n))
+		id := callID(i.ID, n)
 		inv, known := r.s.Tool(id)
 		if known && inv.status != "" {
 			continue
 		}
-		if lim.ToolCalls > 0 && r.s.Active.ToolCalls+opened >= lim.ToolCalls {
-			r.fail(events.FailLimit, "limit of %d tool calls is reached; resume the session to give it as many again", lim.ToolCalls)
-			return true
-		}
-		r.decide(r.request(id, events.ToolRequest{
+		open = append(open, Decision{Fact: r.request(id, events.ToolRequest{
 			Invocation: id, Session: r.s.ID, Stage: i.Requested.Stage, Tool: c.Tool, Parameters: c.Arguments,
-		}, events.T0, r.decision()), inv.LastSeq)
-		opened++
+		}, events.T0, r.decision()), After: inv.LastSeq})
 	}
-	return opened > 0
+	if lim.ToolCalls > 0 && len(open) > 0 && r.s.Active.ToolCalls+len(open) > lim.ToolCalls {
+		r.fail(events.FailLimit, "limit of %d tool calls is reached; resume the session to give it as many again", lim.ToolCalls)
+		return true
+	}
+	r.out.Decisions = append(r.out.Decisions, open...)
+	return len(open) > 0
 }
+
+// callID names the nth call of an inference.
+func callID(i events.InferenceID, n int) events.ToolInvocationID {
+	return events.ToolInvocationID(fmt.Sprintf("%s-%d", i, n))
+}
+
+// callIDs are the ids that callID gives, which nobody else may give.
+var callIDs = regexp.MustCompile(`^t[0-9]+-[0-9]+$`)
 
 // request makes the fact that opens an invocation. The tier is the offer's,
 // unless the request raises it.
@@ -103,10 +113,7 @@ func (r *reactor) saidSince(through uint64) bool {
 
 // retry asks again with another seed, as often as the settings allow.
 func (r *reactor) retry(failed Inference) {
-	n := 0
-	for k := len(r.s.Inferences) - 1; k >= r.s.Active.Inferences && r.s.Inferences[k].Failure != nil; k-- {
-		n++
-	}
+	n := r.failures()
 	if !failed.Failure.Recoverable || n > r.w.Settings.Retries {
 		r.fail(events.FailInference, "%s: %s", failed.Failure.Code, failed.Failure.Reason)
 		return
@@ -115,6 +122,21 @@ func (r *reactor) retry(failed Inference) {
 	again.Generation.Seed += int64(n)
 	again.Retry = failed.ID
 	r.infer(again)
+}
+
+// failures counts the failed inferences since the last one that was none.
+func (r *reactor) failures() int {
+	n := 0
+	for k := len(r.s.Inferences) - 1; k >= r.s.Active.Inferences; k-- {
+		switch i := r.s.Inferences[k]; {
+		case i.status == "": // a stranger's record, no more
+		case i.Failure == nil:
+			return n
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // next begins the next turn, or ends a session that must not have one.
@@ -253,7 +275,7 @@ func (r *reactor) infer(f events.InferenceRequested) {
 	}
 	f.Ref, f.Decision = events.Ref{Session: r.s.ID, ID: string(id)}, r.decision()
 	f.Model, f.ModelToken = m.What.Name, m.What.Token
-	f.Through = f.Decision.DecidedAt
+	f.Through = max(f.DecidedAt, f.WorldAt)
 	f.Deadline = r.now.Add(r.w.Settings.OfferWait)
 	taken, _ := r.s.Inference(id)
 	r.decide(f, taken.LastSeq)

@@ -46,12 +46,13 @@ type State struct {
 // up again; limits and repetition are counted within it.
 type Activation struct {
 	Since      uint64         // sequence of the fact that began it
-	At         time.Time      // its time
-	Clock      time.Time      // when the wall clock began: the first started; zero: not yet
+	At         time.Time      // its time, or that of the latest resumption
+	Clock      time.Time      // when the wall clock began, pauses left out: the first started; zero: not yet
+	PausedAt   time.Time      // zero: not paused
 	Stage      events.StageID // the latest turn; empty: none yet
 	StageSeq   uint64
 	Turns      int
-	ToolCalls  int
+	ToolCalls  int // of the model's
 	Tokens     int
 	Inferences int // how many of State.Inferences came before
 	Tools      int // how many of State.Tools came before
@@ -162,15 +163,15 @@ var sessionMayFollow = map[Status]string{
 }
 
 func (s State) session(r events.Record) (State, error) {
+	if r.Aggregate.ID != events.Main {
+		return s, errors.New("a session has one aggregate, main")
+	}
 	s.MainSeq = r.Seq
 	if r.Err != nil {
 		return s, r.Err
 	}
 	if token := r.Fact.FactName().Token(); !contains(sessionMayFollow[s.Status], token) {
 		return s, fmt.Errorf("%s may not follow %s", token, orNothing(string(s.Status)))
-	}
-	if r.Aggregate.ID != events.Main {
-		return s, errors.New("a session has one aggregate, main")
 	}
 	s.MainHeld = r.Seq
 	switch f := r.Fact.(type) {
@@ -188,10 +189,10 @@ func (s State) session(r events.Record) (State, error) {
 	case events.ApprovalRuleGranted:
 		s.Rules = append(slices.Clip(s.Rules), f)
 	case events.SessionPaused:
-		s.Status = Paused
+		s.Status, s.Active.PausedAt = Paused, f.Now
 	case events.SessionResumed:
 		if s.Status == Paused {
-			s.Status = Running
+			s.Status, s.Active = Running, s.Active.resume(f.Now)
 			break
 		}
 		s = s.activate(r, f.Now)
@@ -224,9 +225,11 @@ func (s State) stepTool(r events.Record) (State, error) {
 	if err != nil {
 		return s, err
 	}
-	switch r.Fact.(type) {
+	switch f := r.Fact.(type) {
 	case events.ToolInvocationRequested:
-		s.Active.ToolCalls++
+		if f.Actor == "" {
+			s.Active.ToolCalls++
+		}
 	case events.ToolExecutionStarted:
 		s.Active = s.Active.clock(r.Time)
 	}
@@ -254,6 +257,15 @@ func (s State) stepInference(r events.Record) (State, error) {
 		s.Active.Tokens += f.Usage.Total
 	}
 	return s, nil
+}
+
+// resume lets the clocks go on where they stood when the session was paused.
+func (a Activation) resume(now time.Time) Activation {
+	if d := now.Sub(a.PausedAt); !a.Clock.IsZero() && d > 0 {
+		a.Clock = a.Clock.Add(d)
+	}
+	a.At, a.PausedAt = now, time.Time{}
+	return a
 }
 
 func (a Activation) clock(t time.Time) Activation {

@@ -97,7 +97,11 @@ func (s *Server) serve(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	s.port = n.Addr().(*net.TCPAddr).Port
+	addr := n.Addr().(*net.TCPAddr)
+	s.port = addr.Port
+	if !addr.IP.IsLoopback() {
+		s.opts.Logger.Warn("the server listens beyond this machine, and not over TLS", slog.String("address", addr.String()))
+	}
 	return access.WriteURL(s.opts.StateDir, s.ClientURL())
 }
 

@@ -1,6 +1,7 @@
 package natsd_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -64,7 +65,11 @@ func TestARestartKeepsStreamsKeysAndAddress(t *testing.T) {
 	}
 	s.Shutdown()
 
-	s = start(t, natsd.Options{StateDir: dir})
+	var log bytes.Buffer
+	s = start(t, natsd.Options{StateDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if log.Len() > 0 {
+		t.Errorf("a restart has something to say:\n%s", &log)
+	}
 	if s.ClientURL() != addr {
 		t.Errorf("address was %s, is %s", addr, s.ClientURL())
 	}

@@ -48,7 +48,7 @@ log that it stopped.`,
 		},
 	}
 	f := c.Flags()
-	f.String("llama-server", "", "the llama-server program (CORREX_LLAMA_SERVER_PATH; default the one on PATH)")
+	f.String("llama-server", "", "the llama-server program (CORREX_LLAMA_SERVER; default the one on PATH)")
 	f.Duration("ack-wait", 0, "how long a silent worker is believed to live; as the kernel made the consumers (CORREX_ACK_WAIT)")
 	f.Duration("drain", 0, "how long to wait for what runs when stopping (CORREX_WORKER_DRAIN)")
 	return c

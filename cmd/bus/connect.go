@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,6 +24,9 @@ type client struct {
 	actor events.ActorID
 }
 
+// connectFor is how long a person is kept waiting for a server.
+const connectFor = 5 * time.Second
+
 // connect reads the configuration and connects. The caller closes the client.
 func (a *app) connect(ctx context.Context) (*client, error) {
 	cfg, err := a.flags.Load(nil)
@@ -36,8 +40,15 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.NATS.URL == "" {
+		if _, err := access.URL(cfg.State); err != nil {
+			return nil, err // no server has ever run here
+		}
+	}
 	wait := a.env.Progress("connecting")
 	defer wait.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, connectFor, fmt.Errorf("nobody answered for %s", connectFor))
+	defer cancel()
 	conn, err := access.Connect(ctx, access.Dial{
 		StateDir: cfg.State, URL: cfg.NATS.URL, Name: "bus", Role: access.Operator, Logger: log,
 	})

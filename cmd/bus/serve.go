@@ -58,8 +58,8 @@ func newServe(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := events.CheckToken(name); err != nil {
-				return cli.Usage("--name %w", err)
+			if !events.WorkerID(name).IsKernel() {
+				return cli.Usage("--name is %q; kernels are called %v, for nobody else may announce these", name, events.KernelNames())
 			}
 			return serve(cmd.Context(), cfg, events.WorkerID(name), log)
 		},

@@ -159,18 +159,12 @@ func (w *watcher) generate(m *nats.Msg) {
 // delta is the text of a live message.
 func delta(data []byte) string {
 	var d struct {
-		Text  *string `json:"text"`
-		Delta *string `json:"delta"`
+		Delta string `json:"delta"`
 	}
-	if json.Unmarshal(data, &d) == nil {
-		switch {
-		case d.Delta != nil:
-			return *d.Delta
-		case d.Text != nil:
-			return *d.Text
-		}
+	if json.Unmarshal(data, &d) != nil {
+		return ""
 	}
-	return string(data)
+	return d.Delta
 }
 
 // replace shows a line that the next thing replaces.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
+
 	"correx/internal/eventlog"
 )
 
@@ -16,6 +18,7 @@ var (
 	ErrChangedRecord  = errors.New("the stream has another record where the database ends")
 	ErrGap            = errors.New("records are missing from the stream")
 	ErrSchema         = errors.New("the database has another schema")
+	ErrDamaged        = errors.New("the file is damaged, or no database")
 )
 
 // An AlarmError says which alarm was raised (errors.Is tells), on what grounds,
@@ -60,6 +63,15 @@ func gap(at, got uint64) error {
 	return &AlarmError{ErrGap,
 		fmt.Sprintf("behind sequence %d %s", at, comes),
 		"the store has lost records, which cannot be skipped: restore the stream from a copy"}
+}
+
+// damaged makes an alarm of SQLite's word that a file is not what it should be.
+func damaged(err error) error {
+	var code sqlite3.Error
+	if errors.As(err, &code) && (code.Code == sqlite3.ErrNotADB || code.Code == sqlite3.ErrCorrupt) {
+		return &AlarmError{ErrDamaged, err.Error(), rebuild}
+	}
+	return err
 }
 
 func otherSchema(path, have string) error {

@@ -52,10 +52,10 @@ func Open(ctx context.Context, path string, id Identity) (*DB, error) {
 	}
 	db, err := connect(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", path, err)
+		return nil, damaged(fmt.Errorf("open database %s: %w", path, err))
 	}
 	if err := db.prepare(ctx, id); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, damaged(errors.Join(err, db.Close()))
 	}
 	return db, nil
 }
@@ -72,7 +72,7 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
 	if err := db.load(ctx, db.read); err != nil {
-		return nil, errors.Join(fmt.Errorf("read database %s: %w", path, err), db.Close())
+		return nil, damaged(errors.Join(fmt.Errorf("read database %s: %w", path, err), db.Close()))
 	}
 	return db, nil
 }

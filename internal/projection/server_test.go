@@ -2,7 +2,6 @@ package projection
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -149,6 +148,6 @@ func same(t testing.TB, path string, log *eventlog.Log) {
 		t.Fatal(err)
 	}
 	if count != last || least != 1 || most != last {
-		t.Fatal(fmt.Sprintf("the database has %d events from %d to %d, the stream %d", count, least, most, last))
+		t.Fatalf("the database has %d events from %d to %d, the stream %d", count, least, most, last)
 	}
 }

@@ -46,7 +46,7 @@ func (w *Writer) take(r incoming) error {
 		return gap(w.at.Seq, r.Seq)
 	}
 	if err := w.apply(r); err != nil {
-		return fmt.Errorf("apply record %d (%s) to %s: %w", r.Seq, r.Subject, w.db.path, err)
+		return damaged(fmt.Errorf("apply record %d (%s) to %s: %w", r.Seq, r.Subject, w.db.path, err))
 	}
 	w.at = Checkpoint{Seq: r.Seq, Hash: r.hash, Chain: Link(w.at.Chain, r.hash)}
 	w.bytes += len(r.Data)

@@ -157,7 +157,7 @@ func TestRunAnnouncesProjectsAnswersAndStops(t *testing.T) {
 	if got := b.query(viewer, "sessions", fmt.Sprintf(`{"wait_for":%d}`, seq)); !strings.Contains(got, `"task":"hello"`) {
 		t.Errorf("query.sessions answers %s", got)
 	}
-	if got := b.query(viewer, "workers", ``); !strings.Contains(got, `"worker":"p1","role":"projector","state":"RUNNING"`) {
+	if got := b.query(viewer, "workers", `{"wait_for":2}`); !strings.Contains(got, `"worker":"p1","role":"projector","state":"RUNNING"`) {
 		t.Errorf("query.workers answers %s", got)
 	}
 	if status, _, stderr := b.projector(t.Context(), "run"); status != cli.StatusFailed || !strings.Contains(stderr, "another projector writes it") {

@@ -148,9 +148,7 @@ func TestAppendSurvivesTheLeader(t *testing.T) {
 			})
 		}
 		for range 4 {
-			for range writers * facts / 6 {
-				<-progress
-			}
+			steps(t, progress, writers*facts/6)
 			if b.Size() == 1 {
 				b.Restart()
 			} else {

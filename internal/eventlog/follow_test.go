@@ -71,9 +71,7 @@ func TestFollowAcrossRestarts(t *testing.T) {
 			})
 		}
 		for round := range 3 {
-			for range writers * facts / 4 {
-				<-progress
-			}
+			steps(t, progress, writers*facts/4)
 			b.RestartNode(round % b.Size())
 		}
 		all.Wait()

@@ -137,3 +137,16 @@ func (f *following) end(t testing.TB) error {
 		return nil
 	}
 }
+
+// steps waits for n steps of writers that may fail instead.
+func steps(t testing.TB, progress <-chan struct{}, n int) {
+	t.Helper()
+	ctx := natstest.Context(t)
+	for range n {
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			t.Fatal("the writers have stopped")
+		}
+	}
+}

@@ -31,6 +31,10 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Parallel()
+	return newBenchSerial(t)
+}
+
+func newBenchSerial(t *testing.T) *bench {
 	bus := natstest.Server(t)
 	js := bus.JetStream(t)
 	natstest.Streams(t, js, 1)

@@ -78,6 +78,7 @@ func (o Outcome) String() string { return [...]string{"drop", "keep", "ack", "te
 type Delivery struct {
 	Aggregate events.Aggregate
 	Seq       uint64 // in EVENTS
+	Again     bool   // the server says that it was delivered before. A hint: it only saves reads.
 }
 
 // Handle takes a delivery through the protocol and returns what is to be done
@@ -90,11 +91,11 @@ func (c *Claims) Handle(ctx context.Context, j Job, d Delivery) (Outcome, error)
 	if c.held.get(d.Aggregate) != nil {
 		return Keep, nil // clause 1
 	}
-	s, err := c.read(ctx, j, d.Aggregate)
+	s, err := c.first(ctx, j, d)
 	if err != nil {
 		return Drop, err
 	}
-	if s.Phase == Ended && (j.Journal == nil || !c.journalled(j, d.Aggregate)) {
+	if _, left := entry(j, d.Aggregate); s.Phase == Ended && !left {
 		return Ack, nil // clause 6
 	}
 	h, ok := c.held.take(d.Aggregate)
@@ -107,10 +108,8 @@ func (c *Claims) Handle(ctx context.Context, j Job, d Delivery) (Outcome, error)
 
 // decide chooses the clause that fits what the first read shows.
 func (c *Claims) decide(ctx context.Context, j Job, h *hold, d Delivery, s State) (Outcome, error) {
-	if j.Journal != nil {
-		if e, ok := j.Journal.Entry(d.Aggregate); ok {
-			return c.settle(ctx, j, h, e, s) // of an earlier life, or dropped before an end
-		}
+	if e, left := entry(j, d.Aggregate); left {
+		return c.settle(ctx, j, h, e, s) // of an earlier life, or dropped before an end
 	}
 	switch {
 	case s.Phase == Ended:
@@ -123,11 +122,6 @@ func (c *Claims) decide(ctx context.Context, j Job, h *hold, d Delivery, s State
 		return c.again(ctx, j, h, s) // clause 4, of an earlier life
 	}
 	return c.takeover(ctx, j, h, s) // clause 4
-}
-
-func (c *Claims) journalled(j Job, a events.Aggregate) bool {
-	_, ok := j.Journal.Entry(a)
-	return ok
 }
 
 // Recover finishes what an earlier process of this worker left in its journal.
@@ -168,15 +162,36 @@ func (c *Claims) Poke(a events.Aggregate) {
 // Held is how many aggregates this process works on.
 func (c *Claims) Held() int { return c.held.size() }
 
+// first reads what d is about. A fresh permission is read as far as it stands
+// itself, and no further: that nothing follows it the append proves, and to ask
+// for what is not there costs the server more than all the rest.
+func (c *Claims) first(ctx context.Context, j Job, d Delivery) (State, error) {
+	if _, left := entry(j, d.Aggregate); !d.Again && !left {
+		recs, err := c.cfg.Log.ReadFilter(ctx, d.Aggregate.Filter(), 1, d.Seq)
+		if err != nil {
+			return State{}, fmt.Errorf("read %s: %w", d.Aggregate, err)
+		}
+		if s := fold(j, d.Aggregate, recs); s.Phase == Ready && s.Ready == d.Seq {
+			s.partial = true
+			return s, nil
+		}
+	}
+	return c.read(ctx, j, d.Aggregate)
+}
+
 // read folds an aggregate.
 func (c *Claims) read(ctx context.Context, j Job, a events.Aggregate) (State, error) {
 	recs, err := c.cfg.Log.Read(ctx, a)
 	if err != nil {
 		return State{}, fmt.Errorf("read %s: %w", a, err)
 	}
+	return fold(j, a, recs), nil
+}
+
+func fold(j Job, a events.Aggregate, recs []events.Record) State {
 	s := j.Rules.Fold(recs)
 	s.Aggregate, s.records = a, recs
-	return s, nil
+	return s
 }
 
 // readUntil reads until the log answers or ctx is done.

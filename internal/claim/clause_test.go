@@ -113,16 +113,41 @@ func TestClause2_ARecordThatDoesNotHoldIsNoObstacle(t *testing.T) {
 }
 
 func TestClause2_SomebodyFaster_Drop(t *testing.T) {
-	b := newBench(t).approved(time.Hour)
-	c, f := b.worker("w1")
-	f.before = map[string]func(){"started": func() { b.startedBy("w2", 1) }}
-	var runs counter
-	o, err := c.Handle(b.ctx, tool(&runs, nil), b.delivery())
-	b.want(o, err, claim.Drop)
-	b.wantStory("requested", "approved", "started")
-	if runs.get() != 0 || c.Held() != 0 {
-		t.Errorf("ran %d times, holds %d", runs.get(), c.Held())
+	for _, again := range []bool{false, true} {
+		b := newBenchSerial(t).approved(time.Hour)
+		c, f := b.worker("w1")
+		faster, _ := b.worker("w2")
+		running, goOn := make(chan struct{}), make(chan struct{})
+		var h *handling
+		f.before = map[string]func(){"started": func() {
+			h = handle(b.ctx, faster, tool(&counter{}, func(_ context.Context, t claim.Task) events.Fact {
+				close(running)
+				<-goOn
+				return completed(t)
+			}), b.delivery())
+			<-running
+		}}
+		var runs counter
+		d := b.delivery()
+		d.Again = again
+		o, err := c.Handle(b.ctx, tool(&runs, nil), d)
+		b.want(o, err, claim.Drop)
+		b.wantStory("requested", "approved", "started")
+		if runs.get() != 0 || c.Held() != 0 {
+			t.Errorf("ran %d times, holds %d", runs.get(), c.Held())
+		}
+		close(goOn)
+		h.wait(b, claim.Ack)
 	}
+}
+
+func TestClause2_ACountOfOneProvesNothing(t *testing.T) {
+	b := newBench(t).approved(time.Hour)
+	b.startedBy("w2", 1)
+	c, _ := b.worker("w1")
+	o, err := c.Handle(b.ctx, tool(&counter{}, nil), b.delivery()) // Again is not set
+	b.want(o, err, claim.Ack)
+	b.wantStory("requested", "approved", "started", "failed")
 }
 
 func TestClause2_SomebodyFasterAndDone_Ack(t *testing.T) {

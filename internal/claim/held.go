@@ -76,6 +76,13 @@ func (h *hold) claims() {
 	h.claiming, h.started = true, 0
 }
 
+// yields says that no started of ours can be on its way any more.
+func (h *hold) yields() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.claiming = false
+}
+
 // owns says that the started at f is ours.
 func (h *hold) owns(f uint64) {
 	h.mu.Lock()

@@ -41,6 +41,8 @@ func (c *Claims) end(ctx context.Context, j Job, s State, end events.Fact, cause
 			return Drop, rerr
 		case now.Phase == Ended:
 			return Ack, nil
+		case now.Last != s.Last && now.Phase == Ready && s.Phase == Ready:
+			s = now
 		case now.Last != s.Last:
 			return Drop, nil // something happened: the next delivery decides anew
 		case i+1 == tries || w.pause(ctx) != nil:
@@ -59,6 +61,9 @@ func (c *Claims) start(ctx context.Context, j Job, h *hold, s State, attempt int
 		return Drop, err
 	case f == 0 && now.Phase == Ended:
 		return Ack, nil
+	case f == 0 && s.partial: // what followed long ago looks like somebody who was faster
+		h.yields()
+		return c.decide(ctx, j, h, Delivery{Aggregate: s.Aggregate, Seq: s.Ready}, now)
 	case f == 0:
 		return Drop, nil // somebody was faster: neither ack nor nak
 	}
@@ -84,6 +89,8 @@ func (c *Claims) append(ctx context.Context, j Job, s State, mine events.Claim) 
 			return 0, now, rerr
 		case now.Claim.Nonce == mine.Nonce && now.owned(now.fence()):
 			return now.Started, now, nil // the answer was lost, not the fact
+		case now.Last != s.Last && now.Phase == Ready && s.Phase == Ready:
+			now.partial, s = s.partial, now // what followed does not hold: nobody was faster
 		case now.Last != s.Last:
 			return 0, now, nil
 		case i+1 == tries || w.pause(ctx) != nil:

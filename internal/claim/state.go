@@ -45,6 +45,7 @@ type State struct {
 	Last      uint64       // sequence of the last record, whatever it is
 	Fold      any          // what Rules.Fold made of it, for the rules' own use
 
+	partial   bool // read only as far as the delivery itself
 	records   []events.Record
 	startedID string // of a started that is not in records
 }

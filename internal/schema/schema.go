@@ -4,6 +4,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -82,7 +83,10 @@ func Validate(schema, value events.Raw) error {
 	if err := json.Unmarshal(value, &v); err != nil {
 		return fmt.Errorf("not JSON: %w", err)
 	}
-	return r.Validate(v)
+	if r.Validate(v) == nil {
+		return nil
+	}
+	return errors.New(explain(r.Schema(), v))
 }
 
 // Check reports why schema cannot be used.

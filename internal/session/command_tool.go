@@ -44,7 +44,7 @@ func (h handler) approve(b events.ToolApprove) Answer {
 	case Approved:
 		return h.reject("invocation %q is approved already, by %s", b.Invocation, i.Granted.By)
 	default:
-		return h.reject("invocation %q does not wait for an approval: it is %s", b.Invocation, i.Status())
+		return h.reject("invocation %q does not wait for an approval: it is %s%s", b.Invocation, i.Status(), because(i.why()))
 	}
 	if b.Digest != i.Asked.Digest {
 		return h.reject("digest is %q, the question about %q is for %q; look at what is asked and approve that", short(b.Digest), b.Invocation, i.Asked.Digest)
@@ -96,6 +96,17 @@ func (h handler) stop(b events.ToolCancel) Answer {
 func (h handler) rejected(i Invocation, f events.ToolExecutionRejected) Answer {
 	f.Ref, f.Decision, f.Tier = toolRef(i), h.decision(), i.Tier()
 	return h.decide(f, i.LastSeq)
+}
+
+// why is the reason of an end that was no success.
+func (i Invocation) why() string {
+	switch f := i.End.(type) {
+	case events.ToolExecutionFailed:
+		return f.Reason
+	case events.ToolExecutionRejected:
+		return f.Reason
+	}
+	return ""
 }
 
 func short(s string) string {

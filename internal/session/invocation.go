@@ -105,15 +105,23 @@ func (i Invocation) base() []events.BaseHash {
 	return i.Previewed.Base
 }
 
-// Tier is the requested tier, or the preview's if that is higher.
+// Tier is the highest tier that a fact gives the invocation: the request, its
+// preview, the question or the approval, which know the offer.
 func (i Invocation) Tier() events.Tier {
 	if i.Requested == nil {
 		return events.T4
 	}
-	if i.Previewed != nil && i.Previewed.Tier > i.Requested.Tier {
-		return i.Previewed.Tier
+	t := i.Requested.Tier
+	if i.Previewed != nil {
+		t = max(t, i.Previewed.Tier)
 	}
-	return i.Requested.Tier
+	if i.Asked != nil {
+		t = max(t, i.Asked.Tier)
+	}
+	if i.Granted != nil {
+		t = max(t, i.Granted.Tier)
+	}
+	return t
 }
 
 // Step folds one more record. A record that does not hold changes nothing but
@@ -152,7 +160,7 @@ func held(r events.Record) (events.Fact, error) {
 	case "tool.rejected":
 		return events.ToolExecutionRejected{Ref: r.Aggregate.Ref(), Reason: reason}, nil
 	case "inference.completed", "inference.failed":
-		return events.InferenceFailed{Ref: r.Aggregate.Ref(), Code: events.FailServer, Reason: reason}, nil
+		return events.InferenceFailed{Ref: r.Aggregate.Ref(), Code: events.FailServer, Reason: reason, Recoverable: true}, nil
 	}
 	return nil, r.Err
 }

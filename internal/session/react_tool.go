@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,10 @@ func (r *reactor) invocation(i Invocation) {
 		r.reject(i, events.ToolExecutionRejected{Reason: "a person said no" + because(i.Denied.Reason), Denied: true})
 	case i.status == Expired:
 		r.reject(i, events.ToolExecutionRejected{Reason: "nobody answered before " + stamp(i.Expired.Deadline), Expired: true})
-	case r.over() || r.s.ID != events.System && r.s.Status == "":
+	case r.over():
 		r.endInvocation(i, "the session ended")
+	case r.s.ID != events.System && r.s.Status == "":
+		r.endInvocation(i, "there is no such session")
 	default:
 		switch i.status {
 		case Requested, Previewed:
@@ -60,6 +63,10 @@ func (r *reactor) admit(i Invocation) {
 	req := i.Requested.Request
 	if !r.mayName(i) {
 		r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("unknown tool %q; there are %s", req.Tool, r.toolNames())})
+		return
+	}
+	if r.shut(i) {
+		r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("tool %q was not on offer in this turn", req.Tool)})
 		return
 	}
 	offer, offered := r.w.Tool(req.Tool)
@@ -173,6 +180,20 @@ func (r *reactor) mayName(i Invocation) bool {
 	}
 	_, ok := r.w.Tool(tool)
 	return ok
+}
+
+// shut reports whether a model called what its turn had withdrawn. Whoever writes
+// down what a model said is not believed to have checked that.
+func (r *reactor) shut(i Invocation) bool {
+	if i.Requested.Actor != "" {
+		return false
+	}
+	id, _, _ := strings.Cut(string(i.ID), "-")
+	asked, ok := r.s.Inference(events.InferenceID(id))
+	if !ok || asked.Requested == nil {
+		return false
+	}
+	return asked.Requested.FinalOnly || slices.Contains(asked.Requested.Withdrawn, i.Requested.Request.Tool)
 }
 
 // toolsWanted returns the names that the session, else the configuration, gives;

@@ -110,6 +110,7 @@ type sim struct {
 	world   session.World
 	states  map[session.Key]session.State
 	order   []session.Key
+	said    map[events.CommandID]bool // commands that the log rejects
 	folded  int // records
 	wishes  []events.Wish
 	pending []events.Wish
@@ -130,6 +131,7 @@ func newSim(t testing.TB) *sim {
 // every command comes again.
 func (s *sim) forget() {
 	s.world, s.states, s.order, s.folded = session.World{}, map[session.Key]session.State{}, nil, 0
+	s.said = map[events.CommandID]bool{}
 	s.pending = slices.Clone(s.wishes)
 }
 
@@ -138,6 +140,9 @@ func (s *sim) fold() {
 		s.world = session.EvolveWorld(s.world, r)
 		if k, ok := session.KeyOfRecord(r); ok {
 			s.states[k] = session.Evolve(s.state(k), r)
+		}
+		if f, ok := r.Fact.(events.CommandRejected); ok {
+			s.said[events.CommandID(f.ID)] = true
 		}
 		s.folded++
 	}
@@ -200,7 +205,7 @@ func (s *sim) step() int {
 func (s *sim) command() bool {
 	for n, w := range s.pending {
 		key, _ := session.KeyOf(w)
-		if _, done := s.state(key).Cites(w.ID); done {
+		if _, done := s.state(key).Cites(w.ID); done || s.said[w.ID] {
 			s.pending = slices.Delete(slices.Clone(s.pending), n, n+1)
 			return s.command()
 		}
@@ -215,21 +220,23 @@ func (s *sim) command() bool {
 			continue
 		}
 		s.pending = slices.Delete(slices.Clone(s.pending), n, n+1)
-		if !s.reject(w, a.Reject) {
-			return s.command() // rejected before
-		}
+		s.reject(w, a.Reject)
 		return true
 	}
 	return false
 }
 
-func (s *sim) reject(w events.Wish, reasons []string) bool {
+// reject answers a command. A kernel that did not look for an earlier answer
+// could carry out later what was rejected once.
+func (s *sim) reject(w events.Wish, reasons []string) {
 	_, err := s.log.append(s.now, events.CommandRejected{
 		Ref:      events.Ref{Session: events.System, ID: string(w.ID)},
 		Decision: events.Decision{DecidedAt: uint64(s.folded), Now: s.now, Command: w.ID, Actor: w.Actor},
 		Subject:  w.Subject, Reasons: reasons,
 	}, 0)
-	return err == nil
+	if err != nil {
+		s.t.Fatalf("reject %s: %v", w.ID, err)
+	}
 }
 
 // wish publishes a command.
@@ -298,7 +305,7 @@ func (s *sim) note() {
 		if r.Waiting != "" {
 			text = fmt.Sprintf("~ %s waits for %s", k.Session, r.Waiting)
 			if !r.Wake.IsZero() {
-				text += ", until " + s.offset(r.Wake)
+				text += "; looks again at " + s.offset(r.Wake)
 			}
 		}
 		if text != s.noted[k] && text != "" {

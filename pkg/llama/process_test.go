@@ -279,6 +279,21 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+func TestThreads(t *testing.T) {
+	for _, tt := range []struct {
+		cores int
+		args  []string
+		want  string
+	}{
+		{1, nil, ""}, {2, nil, "--threads 1"}, {4, []string{"--mlock"}, "--threads 3"}, {8, nil, ""},
+		{2, []string{"-t", "2"}, ""}, {2, []string{"--threads=2"}, ""},
+	} {
+		if got := strings.Join(threads(tt.cores, tt.args), " "); got != tt.want {
+			t.Errorf("%d cores, %q: %q, want %q", tt.cores, tt.args, got, tt.want)
+		}
+	}
+}
+
 func TestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "logs", "llama-server.log")
 	file, err := openLog(path)

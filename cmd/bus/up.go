@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,9 +23,11 @@ import (
 )
 
 const upHelp = `Up runs bus serve, projector, tool-worker and model-worker on this machine, starts
-again whichever dies, and prints how to go on. Ctrl-C stops all: workers first,
-which end or give back what they have, the server last. Nothing stays behind,
-whatever ends this process.
+again whichever dies, and prints how to go on. A worker that has nothing to
+offer, for no tool is enabled or no model is named, is not started.
+
+Ctrl-C stops all: workers first, which end or give back what they have, the
+server last. Nothing stays behind, whatever ends this process.
 
 The other programs are looked for beside bus itself.`
 
@@ -88,8 +94,9 @@ func (a *app) processes(cfg config.Config, serveArgs []string) ([]cli.Process, e
 		{Name: "bus", Args: append(append([]string{"serve"}, common...), serveArgs...),
 			Grace: 20 * time.Second, Ready: func(ctx context.Context) error { return awaitKernel(ctx, cfg) }},
 		{Name: "projector", Args: common, Grace: 20 * time.Second},
-		{Name: "tool-worker", Args: common, Grace: cfg.Worker.Drain + 10*time.Second},
-		{Name: "model-worker", Args: common, Grace: cfg.Worker.Drain + 10*time.Second},
+	}
+	for _, role := range workerRoles(cfg) {
+		all = append(all, cli.Process{Name: string(role), Args: common, Grace: cfg.Worker.Drain + 10*time.Second})
 	}
 	for i := range all {
 		path, err := cli.Sibling(all[i].Name)
@@ -99,6 +106,18 @@ func (a *app) processes(cfg config.Config, serveArgs []string) ([]cli.Process, e
 		all[i].Path = path
 	}
 	return all, nil
+}
+
+// workerRoles lists the workers that have something to offer.
+func workerRoles(cfg config.Config) []events.WorkerRole {
+	var roles []events.WorkerRole
+	if cfg.Tools.AnyEnabled() {
+		roles = append(roles, events.RoleToolWorker)
+	}
+	if len(cfg.Models) > 0 {
+		roles = append(roles, events.RoleModelWorker)
+	}
+	return roles
 }
 
 // awaitKernel waits until the kernel answers.
@@ -149,7 +168,7 @@ func (a *app) greet(ctx context.Context, cfg config.Config) {
 		return
 	}
 	defer c.close()
-	world, err := c.awaitWorkers(ctx)
+	world, err := c.awaitWorkers(ctx, workerRoles(cfg))
 	if ctx.Err() != nil {
 		return
 	}
@@ -157,28 +176,42 @@ func (a *app) greet(ctx context.Context, cfg config.Config) {
 		fmt.Fprintln(a.env.Stderr, cli.Visible(err.Error()))
 		return
 	}
-	fmt.Fprint(a.env.Stderr, summary(a.env.ErrStyle(), cfg, a.envCommand(cfg), c.conn.ConnectedUrlRedacted(), world))
+	fmt.Fprint(a.env.Stderr, summary(a.env.ErrStyle(), cfg, self(), a.envCommand(cfg), c.conn.ConnectedUrlRedacted(), world))
 }
 
-// awaitWorkers folds what processes announce until a worker of each kind runs.
-func (c *client) awaitWorkers(ctx context.Context) (session.World, error) {
+// awaitWorkers folds what processes announce until a worker of each role runs.
+func (c *client) awaitWorkers(ctx context.Context, roles []events.WorkerRole) (session.World, error) {
 	var world session.World
+	if len(roles) == 0 {
+		return world, nil
+	}
 	log, err := c.openLog(ctx)
 	if err != nil {
 		return world, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, greetFor)
 	defer cancel()
-	err = log.Follow(ctx, events.KindFilter(events.System, events.KindWorker), 1, func(r events.Record) error {
+	all := func(r events.Record) bool {
 		world = session.EvolveWorld(world, r)
 		if f, ok := r.Fact.(events.WorkerStarted); ok && f.Role == events.RoleKernel {
 			world.Workers = map[events.WorkerID]session.Worker{} // those are of a former run
 		}
-		has := map[events.WorkerRole]bool{}
-		for _, w := range world.Workers {
-			has[w.Role] = has[w.Role] || !w.Stopped
-		}
-		if has[events.RoleToolWorker] && has[events.RoleModelWorker] {
+		return !slices.ContainsFunc(roles, func(role events.WorkerRole) bool { return !hasRole(world, role) })
+	}
+	workers := events.KindFilter(events.System, events.KindWorker)
+	records, err := log.ReadFilter(ctx, workers, 1, 0)
+	if err != nil {
+		return world, err
+	}
+	next, there := uint64(1), false
+	for _, r := range records {
+		next, there = r.Seq+1, all(r)
+	}
+	if there {
+		return world, nil
+	}
+	err = log.Follow(ctx, workers, next, func(r events.Record) error {
+		if all(r) {
 			return errAll
 		}
 		return nil
@@ -189,8 +222,17 @@ func (c *client) awaitWorkers(ctx context.Context) (session.World, error) {
 	return world, err
 }
 
+func hasRole(world session.World, role events.WorkerRole) bool {
+	for _, w := range world.Workers {
+		if w.Role == role && !w.Stopped {
+			return true
+		}
+	}
+	return false
+}
+
 // summary says what runs and how to go on.
-func summary(s cli.Style, cfg config.Config, env, url string, w session.World) string {
+func summary(s cli.Style, cfg config.Config, bus, env, url string, w session.World) string {
 	var b strings.Builder
 	row := func(name, text string) { fmt.Fprintf(&b, "  %s %s\n", s.Dim(fmt.Sprintf("%-8s", name)), text) }
 	fmt.Fprintf(&b, "\n%s\n", s.Bold("Correx is up."))
@@ -210,16 +252,30 @@ func summary(s cli.Style, cfg config.Config, env, url string, w session.World) s
 	}
 	row("tools", listed(tools, "none; turn one on in the configuration"))
 	row("models", listed(models, "none; name one in the configuration"))
-	fmt.Fprintf(&b, "\nIn another terminal:\n  eval \"$(%s)\"\n  bus run \"<task>\"\n\nCtrl-C stops everything.\n\n", env)
+	fmt.Fprintf(&b, "\nIn another terminal:\n  eval \"$(%s)\"\n  %s run \"<task>\"\n\nCtrl-C stops everything.\n\n", env, bus)
 	return b.String()
+}
+
+// self is how another terminal calls this program.
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "bus"
+	}
+	if found, err := exec.LookPath("bus"); err == nil {
+		if real, err := filepath.EvalSymlinks(found); err == nil && real == path {
+			return "bus"
+		}
+	}
+	return cli.Word(path)
 }
 
 // envCommand is how another terminal finds this state directory.
 func (a *app) envCommand(cfg config.Config) string {
 	if usual, err := config.DefaultState(a.env.Lookup); err == nil && usual == cfg.State {
-		return "bus env"
+		return self() + " env"
 	}
-	return "bus env --state " + shellQuote(cfg.State)
+	return self() + " env --state " + shellQuote(cfg.State)
 }
 
 func listed(names []string, none string) string {

@@ -32,7 +32,8 @@ type watcher struct {
 	waiting []events.ToolInvocationID // questions behind the one that is asked
 	answers chan reply
 	tail    string // what is being generated
-	shown   bool   // a line that will be replaced is on the terminal
+	since   time.Time
+	shown   bool // a line that will be replaced is on the terminal
 }
 
 // watch shows what filter selects from sequence from on, until end says that it
@@ -83,6 +84,7 @@ func (w *watcher) watch(ctx context.Context, log *eventlog.Log, filter string, f
 			w.generate(m)
 		case <-second.C:
 			w.remind()
+			w.progress()
 		case err := <-followed:
 			if err == nil {
 				err = ctx.Err()
@@ -114,7 +116,7 @@ func (c *client) live(s events.SessionID, i events.InferenceID) (<-chan *nats.Ms
 func (w *watcher) take(ctx context.Context, r events.Record) error {
 	w.state = session.Evolve(w.state, r)
 	w.clear()
-	w.tail = ""
+	w.tail, w.since = "", time.Now()
 	if err := w.print(r); err != nil {
 		return err
 	}
@@ -165,6 +167,38 @@ func delta(data []byte) string {
 		return ""
 	}
 	return d.Delta
+}
+
+// progress says what has been waited for, on a terminal.
+func (w *watcher) progress() {
+	if !w.app.env.ErrTerminal || w.app.flags.JSON || w.asking != nil || w.tail != "" || w.since.IsZero() {
+		return
+	}
+	if what := awaited(w.state); what != "" {
+		w.replace(w.app.env.ErrStyle().Dim(fmt.Sprintf("  %s … %s", what, time.Since(w.since).Round(time.Second))))
+	}
+}
+
+// awaited says what a session waits for.
+func awaited(s session.State) string {
+	for _, i := range s.Tools {
+		switch {
+		case i.End != nil || i.Requested == nil:
+		case i.Status() == session.ApprovalRequested:
+			return "waiting for an approval of " + string(i.ID)
+		default:
+			return line(i.Requested.Request.Tool) + " is at work"
+		}
+	}
+	for _, i := range s.Inferences {
+		if !i.Status().Ended() && i.Requested != nil {
+			return "waiting for " + line(string(i.Requested.Model))
+		}
+	}
+	if s.Status == session.Running {
+		return "waiting for a worker that offers its model and tools"
+	}
+	return ""
 }
 
 // replace shows a line that the next thing replaces.

@@ -100,6 +100,11 @@ type Tools struct {
 	Echo      Echo      `yaml:"echo"`
 }
 
+// AnyEnabled reports whether any tool is turned on.
+func (t Tools) AnyEnabled() bool {
+	return t.Shell.Enabled || t.FileRead.Enabled || t.FileWrite.Enabled || t.FileEdit.Enabled || t.Echo.Enabled
+}
+
 // Sandbox is how tools are confined.
 type Sandbox struct {
 	MinIsolation events.Isolation `yaml:"min_isolation"`

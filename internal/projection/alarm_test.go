@@ -196,7 +196,7 @@ func TestAlarmsOfADamagedStore(t *testing.T) {
 func TestAnotherSchemaIsAnAlarm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db := open(t, path)
-	if _, err := db.write.ExecContext(t.Context(), `UPDATE meta SET value = 'version 0' WHERE key = 'schema'`); err != nil {
+	if _, err := db.setup.ExecContext(t.Context(), `UPDATE meta SET value = 'version 0' WHERE key = 'schema'`); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -24,10 +24,19 @@ func open(t testing.TB, path string) *DB {
 	return db
 }
 
+func writer(t testing.TB, db *DB) *Writer {
+	t.Helper()
+	w, err := db.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // apply projects records in batches of the given size.
 func apply(t testing.TB, db *DB, recs []events.Record, batch int) {
 	t.Helper()
-	w := db.Writer()
+	w := writer(t, db)
 	for i, r := range recs {
 		if err := w.Apply(r); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func BenchmarkApplyFloor(b *testing.B) {
 		args  []any
 	}
 	var all []statement
-	w := open(b, filepath.Join(b.TempDir(), "a.db")).Writer()
+	w := writer(b, open(b, filepath.Join(b.TempDir(), "a.db")))
 	w.tee = func(query string, args []any) {
 		all = append(all, statement{query, append([]any(nil), args...)})
 	}
@@ -63,12 +63,17 @@ func BenchmarkApplyFloor(b *testing.B) {
 	}
 	for b.Loop() {
 		db := open(b, filepath.Join(b.TempDir(), "a.db"))
+		for _, pragma := range pragmas {
+			if _, err := db.setup.ExecContext(b.Context(), pragma); err != nil {
+				b.Fatal(err)
+			}
+		}
 		prepared := map[string]*sql.Stmt{}
 		for _, s := range all {
 			p := prepared[s.query]
 			if p == nil {
 				var err error
-				if p, err = db.write.PrepareContext(b.Context(), s.query); err != nil {
+				if p, err = db.setup.PrepareContext(b.Context(), s.query); err != nil {
 					b.Fatal(err)
 				}
 				prepared[s.query] = p

@@ -24,12 +24,11 @@ var schemaSQL string
 
 func schemaName() string { return fmt.Sprintf("version %d, search %s", SchemaVersion, hasFTS) }
 
-// A DB is one database file. Its writer is for one goroutine; reads may come
+// A DB is one database file. Its [Writer] is for one goroutine; reads may come
 // from any, and never wait for the writer.
 type DB struct {
 	path  string
-	write *sql.Conn // the only connection that writes
-	pool  *sql.DB   // behind write
+	setup *sql.DB // one connection, for the schema and for maintenance
 	read  *sql.DB
 	at    Checkpoint
 	id    Identity
@@ -77,25 +76,16 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-// connect opens the file with one connection that writes and a pool that reads.
-//
-// WAL lets any program read while the projector writes. synchronous=NORMAL
-// syncs at WAL checkpoints only: a power cut may take the last transactions
-// back, whole ones, and the log has them all.
+// connect opens the file for setting it up and for reading.
 func connect(ctx context.Context, path string) (*DB, error) {
 	db := &DB{path: path}
 	var err error
-	db.pool, err = sql.Open("sqlite3", dsn(path, "_journal_mode=WAL&_synchronous=NORMAL&_txlock=immediate"))
-	if err != nil {
+	if db.setup, err = sql.Open("sqlite3", dsn(path, writing)); err != nil {
 		return nil, err
 	}
-	if db.write, err = db.pool.Conn(ctx); err != nil {
+	db.setup.SetMaxOpenConns(1)
+	if err := db.setup.PingContext(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
-	}
-	for _, pragma := range []string{"cache_size = -65536", "wal_autocheckpoint = 4000", "temp_store = MEMORY"} {
-		if _, err := db.write.ExecContext(ctx, "PRAGMA "+pragma); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -108,6 +98,13 @@ func connect(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
+// writing is how a connection is opened that writes.
+//
+// WAL lets any program read while the projector writes. synchronous=NORMAL
+// syncs at WAL checkpoints only: a power cut may take the last transactions
+// back, whole ones, and the log has them all.
+const writing = "_journal_mode=WAL&_synchronous=NORMAL&_txlock=immediate"
+
 func dsn(path, options string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_busy_timeout=5000&" + options
 }
@@ -115,14 +112,14 @@ func dsn(path, options string) string {
 // prepare makes the schema in a new file, and holds an old one against id.
 func (db *DB) prepare(ctx context.Context, id Identity) error {
 	var tables int
-	err := db.write.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").Scan(&tables)
+	err := db.setup.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").Scan(&tables)
 	if err != nil {
 		return fmt.Errorf("read database %s: %w", db.path, err)
 	}
 	if tables == 0 {
 		return db.create(ctx, id)
 	}
-	if err := db.load(ctx, db.write); err != nil {
+	if err := db.load(ctx, db.setup); err != nil {
 		return fmt.Errorf("read database %s: %w", db.path, err)
 	}
 	if db.id.Stream != id.Stream || !db.id.Created.Equal(id.Created) {
@@ -133,7 +130,7 @@ func (db *DB) prepare(ctx context.Context, id Identity) error {
 
 // create makes the schema in one transaction: a kill leaves all of it or none.
 func (db *DB) create(ctx context.Context, id Identity) error {
-	tx, err := db.write.BeginTx(ctx, nil)
+	tx, err := db.setup.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("make database %s: %w", db.path, err)
 	}
@@ -229,11 +226,8 @@ func (db *DB) Close() error {
 	if db.read != nil {
 		errs = append(errs, db.read.Close())
 	}
-	if db.write != nil {
-		errs = append(errs, db.write.Close())
-	}
-	if db.pool != nil {
-		errs = append(errs, db.pool.Close())
+	if db.setup != nil {
+		errs = append(errs, db.setup.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -118,7 +118,7 @@ func TestForgottenFoldsComeBack(t *testing.T) {
 	whole := open(t, filepath.Join(t.TempDir(), "whole.db"))
 	apply(t, whole, s.recs, 500)
 	forgetful := open(t, filepath.Join(t.TempDir(), "forgetful.db"))
-	w := forgetful.Writer()
+	w := writer(t, forgetful)
 	for _, r := range s.recs {
 		if err := w.Apply(r); err != nil {
 			t.Fatal(err)

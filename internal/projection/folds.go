@@ -1,8 +1,8 @@
 package projection
 
 import (
-	"context"
-	"database/sql"
+	"bytes"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,8 +103,8 @@ func (f *folds) session(r events.Record) (fact events.Fact, fault, err error) {
 	}
 	status, ok := f.sessions[id]
 	if !ok {
-		var s string
-		if _, err := f.w.row(`SELECT state FROM sessions WHERE session = ?`, []any{id}, &s); err != nil {
+		s, _, err := f.w.conn.text(`SELECT state FROM sessions WHERE session = ?`, id)
+		if err != nil {
 			return nil, nil, err
 		}
 		status = session.Status(s)
@@ -122,8 +122,7 @@ func (f *folds) session(r events.Record) (fact events.Fact, fault, err error) {
 
 // command lets a command be rejected once, and not after a fact cited it.
 func (f *folds) command(r events.Record) (fact events.Fact, fault, err error) {
-	var status string
-	found, err := f.w.row(`SELECT status FROM commands WHERE command = ?`, []any{r.Aggregate.ID}, &status)
+	status, found, err := f.w.conn.text(`SELECT status FROM commands WHERE command = ?`, r.Aggregate.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,36 +134,22 @@ func (f *folds) command(r events.Record) (fact events.Fact, fault, err error) {
 
 // held reads the records of an aggregate that hold, as they were when they were
 // applied.
-func (w *Writer) held(a events.Aggregate) ([]events.Record, error) {
-	s, err := w.prepared(`SELECT seq, time, subject, headers, body, error FROM events
-		WHERE session = ? AND kind = ? AND id = ? AND holds ORDER BY seq`)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.QueryContext(context.Background(), a.Session, a.Kind, a.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var recs []events.Record
-	for rows.Next() {
-		r, err := scanRecord(rows)
-		if err != nil {
-			return nil, err
-		}
+func (w *Writer) held(a events.Aggregate) (recs []events.Record, err error) {
+	err = w.conn.each(func(row []driver.Value) error {
+		r, err := recordOf(row)
 		recs = append(recs, r)
-	}
-	return recs, rows.Err()
+		return err
+	}, `SELECT seq, time, subject, headers, body, error FROM events
+		WHERE session = ? AND kind = ? AND id = ? AND holds ORDER BY seq`, a.Session, a.Kind, a.ID)
+	return recs, err
 }
 
-func scanRecord(rows *sql.Rows) (events.Record, error) {
-	var seq uint64
-	var at, subject, headers string
-	var body []byte
-	var fault sql.NullString
-	if err := rows.Scan(&seq, &at, &subject, &headers, &body, &fault); err != nil {
-		return events.Record{}, err
-	}
+// recordOf decodes a row of events.
+func recordOf(row []driver.Value) (events.Record, error) {
+	seq, _ := row[0].(int64)
+	at, _ := row[1].(string)
+	subject, _ := row[2].(string) // one that is no text never holds
+	headers, _ := row[3].(string)
 	stored, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
 		return events.Record{}, fmt.Errorf("time of event %d: %w", seq, err)
@@ -173,9 +158,20 @@ func scanRecord(rows *sql.Rows) (events.Record, error) {
 	if err := json.Unmarshal([]byte(headers), &h); err != nil {
 		return events.Record{}, fmt.Errorf("headers of event %d: %w", seq, err)
 	}
-	r := events.Decode(seq, stored, subject, h, body)
-	if r.Err == nil && fault.Valid {
-		r.Fact, r.Err = nil, errors.New(fault.String)
+	r := events.Decode(uint64(seq), stored, subject, h, bytesOf(row[4]))
+	if fault, ok := row[5].(string); ok && r.Err == nil {
+		r.Fact, r.Err = nil, errors.New(fault)
 	}
 	return r, nil
+}
+
+// bytesOf is a body, which is a TEXT or a BLOB.
+func bytesOf(v driver.Value) []byte {
+	switch v := v.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return bytes.Clone(v)
+	}
+	return nil
 }

@@ -66,15 +66,14 @@ func (p *Projector) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	w := p.db.Writer()
+	w, err := p.db.Writer()
+	if err != nil {
+		return err
+	}
 	w.Alarm = func(r events.Record, fault error) {
 		p.logger.Warn("a record does not hold", "seq", r.Seq, "subject", r.Subject, "reason", fault)
 	}
-	err := p.follow(ctx, w)
-	if closed := w.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return errors.Join(p.follow(ctx, w), w.Close())
 }
 
 // holdAgainst looks whether the log has what stood at the checkpoint.

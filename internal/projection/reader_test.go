@@ -37,7 +37,7 @@ func TestAnybodyMayReadMeanwhile(t *testing.T) {
 	db := open(t, path)
 	apply(t, db, recs[:10], 10)
 	reader := stranger(t, path)
-	w := db.Writer()
+	w := writer(t, db)
 	for _, r := range recs[10:20] {
 		if err := w.Apply(r); err != nil {
 			t.Fatal(err)

@@ -42,14 +42,13 @@ func project(ctx context.Context, path string, id Identity, log Log, progress fu
 	if err != nil {
 		return err
 	}
-	w := db.Writer()
-	err = applyThrough(ctx, w, log, last, progress)
-	if err == nil {
-		err = w.Commit()
+	w, err := db.Writer()
+	if err != nil {
+		return errors.Join(err, db.Close())
 	}
-	err = errors.Join(err, w.Close())
+	err = errors.Join(applyThrough(ctx, w, log, last, progress), w.Close())
 	if err == nil {
-		_, err = db.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		_, err = db.setup.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	}
 	return errors.Join(err, db.Close())
 }

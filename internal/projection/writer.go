@@ -1,8 +1,6 @@
 package projection
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,7 +16,7 @@ type Writer struct {
 	Alarm func(r events.Record, fault error)
 
 	db    *DB
-	stmts map[string]*sql.Stmt
+	conn  *connection
 	folds folds
 	at    Checkpoint // of what was applied, committed or not
 	begun bool
@@ -29,10 +27,14 @@ type Writer struct {
 }
 
 // Writer returns the database's writer; there may be one at a time.
-func (db *DB) Writer() *Writer {
-	w := &Writer{db: db, at: db.at, stmts: map[string]*sql.Stmt{}}
+func (db *DB) Writer() (*Writer, error) {
+	conn, err := openConnection(dsn(db.path, writing))
+	if err != nil {
+		return nil, damaged(fmt.Errorf("open database %s to write: %w", db.path, err))
+	}
+	w := &Writer{db: db, conn: conn, at: db.at}
 	w.folds = newFolds(w)
-	return w
+	return w, nil
 }
 
 // At is the sequence of the last record that was applied.
@@ -122,47 +124,13 @@ func (w *Writer) Close() error {
 	if w.begun {
 		errs = append(errs, w.exec("ROLLBACK"))
 	}
-	for _, s := range w.stmts {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.conn.close())...)
 }
 
-// exec runs a statement, prepared once. It takes no context: a batch is never
-// left half done for a signal, it is a matter of milliseconds.
+// exec runs a statement, prepared once.
 func (w *Writer) exec(query string, args ...any) error {
 	if w.tee != nil {
 		w.tee(query, args)
 	}
-	s, err := w.prepared(query)
-	if err != nil {
-		return err
-	}
-	_, err = s.ExecContext(context.Background(), args...)
-	return err
-}
-
-func (w *Writer) prepared(query string) (*sql.Stmt, error) {
-	if s := w.stmts[query]; s != nil {
-		return s, nil
-	}
-	s, err := w.db.write.PrepareContext(context.Background(), query)
-	if err != nil {
-		return nil, fmt.Errorf("prepare %q: %w", query, err)
-	}
-	w.stmts[query] = s
-	return s, nil
-}
-
-// row reads one row into dest; found is false when there is none.
-func (w *Writer) row(query string, args []any, dest ...any) (found bool, err error) {
-	s, err := w.prepared(query)
-	if err != nil {
-		return false, err
-	}
-	err = s.QueryRowContext(context.Background(), args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
+	return w.conn.exec(query, args)
 }

@@ -12,6 +12,10 @@ import (
 	"correx/pkg/events"
 )
 
+// silence is how long a pull may hear nothing from the server before it is made
+// anew: the consumer, or the connection, may have gone without a word.
+const silence = 4 * time.Second
+
 // pull delivers the messages of one consumer to out until ctx is done. Whatever
 // goes wrong with the consumer or the connection, it begins again.
 func (s *Subscriber) pull(ctx context.Context, consumer string, out chan<- *message.Message) {
@@ -47,7 +51,7 @@ func (s *Subscriber) find(ctx context.Context, consumer string, w *wait) (jetstr
 
 // iterate pulls one message at a time, while there is a free slot.
 func (s *Subscriber) iterate(ctx context.Context, cons jetstream.Consumer, name string, out chan<- *message.Message) error {
-	it, err := cons.Messages(jetstream.PullMaxMessages(1))
+	it, err := cons.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(30*time.Second), jetstream.PullHeartbeat(silence/2))
 	if err != nil {
 		return err
 	}

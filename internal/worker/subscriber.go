@@ -12,6 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// ErrStillWorking is returned by Close when handlers do not come to an end.
+var ErrStillWorking = errors.New("handlers are still at work")
+
 // SubscriberConfig is what a [Subscriber] works on. Fields without a default
 // are required.
 type SubscriberConfig struct {
@@ -57,6 +60,8 @@ type Subscriber struct {
 	hurry    context.Context // done: handlers are to come to an end
 	hurryNow context.CancelFunc
 
+	close func() error
+
 	mu       sync.Mutex
 	closed   bool
 	pulling  sync.WaitGroup
@@ -74,6 +79,7 @@ func NewSubscriber(cfg SubscriberConfig) (*Subscriber, error) {
 	s := &Subscriber{cfg: cfg, slots: newSlots(cfg.Slots)}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.hurry, s.hurryNow = context.WithCancel(context.Background())
+	s.close = sync.OnceValue(s.shut)
 	return s, nil
 }
 
@@ -101,8 +107,10 @@ func (s *Subscriber) Subscribe(ctx context.Context, consumer string) (<-chan *me
 
 // Close stops pulling, gives back what no handler has begun, and waits for the
 // handlers at work: at most Drain, then their contexts are done, then at most
-// Grace. It may be called again.
-func (s *Subscriber) Close() error {
+// Grace. A second call returns what the first one did.
+func (s *Subscriber) Close() error { return s.close() }
+
+func (s *Subscriber) shut() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
@@ -114,13 +122,21 @@ func (s *Subscriber) Close() error {
 		s.handling.Wait()
 	}()
 	if within(done, s.cfg.Drain) {
-		return nil
+		return s.flush()
 	}
 	s.hurryNow()
 	if within(done, s.cfg.Grace) {
-		return nil
+		return s.flush()
 	}
-	return fmt.Errorf("close subscriber: handlers still at work %s after they were told to stop", s.cfg.Grace)
+	return fmt.Errorf("close subscriber: %w %s after they were told to stop", ErrStillWorking, s.cfg.Grace)
+}
+
+// flush sees the last acks off. One that is lost costs a delivery, no more.
+func (s *Subscriber) flush() error {
+	if err := s.cfg.JetStream.Conn().FlushTimeout(time.Second); err != nil {
+		s.cfg.Logger.Debug("flush acks", slog.Any("error", err))
+	}
+	return nil
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {

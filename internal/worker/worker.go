@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -63,14 +64,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	err := w.router.Close()
-	if rerr := <-failed; err == nil {
-		err = rerr
+	rerr := w.router.Close()
+	if err := w.sub.Close(); err != nil {
+		return err // says more than the router's time-out
 	}
-	if err == nil {
-		err = w.sub.Close()
-	}
-	return err
+	return errors.Join(rerr, <-failed)
 }
 
 // correlate carries a message's correlation id to where Watermill's own parts

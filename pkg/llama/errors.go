@@ -1,6 +1,8 @@
 package llama
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,6 +67,35 @@ func (e *StatusError) BadOutput() bool {
 func IsOverflow(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Overflow()
+}
+
+// statusError reads an error's body, {"error":{…}}; any other text is the
+// message.
+func statusError(code int, body []byte) *StatusError {
+	var answer struct {
+		Error *errorBody `json:"error"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Error == nil {
+		return &StatusError{Code: code, Message: string(bytes.TrimSpace(body[:min(len(body), 500)]))}
+	}
+	return answer.Error.status(code)
+}
+
+// An errorBody is an error as llama-server spells it.
+type errorBody struct {
+	Code         int    `json:"code"`
+	Message      string `json:"message"`
+	Type         string `json:"type"`
+	PromptTokens int    `json:"n_prompt_tokens"`
+	ContextSize  int    `json:"n_ctx"`
+}
+
+// status returns b; code is that of the response.
+func (b errorBody) status(code int) *StatusError {
+	if code/100 == 2 {
+		code = b.Code // in mid-stream the response's own is long past
+	}
+	return &StatusError{Code: code, Type: b.Type, Message: b.Message, PromptTokens: b.PromptTokens, ContextSize: b.ContextSize}
 }
 
 // A LoadError says why a model could not be loaded. Log are the last lines that

@@ -38,7 +38,8 @@ func (m *Managed) Infer(ctx context.Context, r Request) (answer Response, err er
 }
 
 // Use runs f with the model loaded; it stays so until f returns. The context
-// that f gets ends too when the model is unloaded by force or dies. The error is
+// that f gets ends too when the model is unloaded by force, dies, or answers
+// nothing any more. The error is
 // f's, or why there is no model; a *CrashError where f failed because the
 // process died. When ctx ends, Use returns as soon as the server has given up what
 // was cancelled.
@@ -49,9 +50,12 @@ func (m *Managed) Use(ctx context.Context, f func(context.Context, *Client) erro
 	}
 	during, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.proc.Context(), func() { cancel(context.Cause(l.proc.Context())) })
+	watched := make(chan struct{})
+	go func() { defer close(watched); l.watch(during) }()
 	err = f(during, l.proc.Client())
 	stop()
 	cancel(nil)
+	<-watched
 	if ctx.Err() != nil {
 		l.settle()
 	} else {
@@ -121,6 +125,29 @@ func (l lease) explain(err error) error {
 		return &CrashError{Model: model, Exit: l.proc.Exit(), Err: err}
 	default:
 		return fmt.Errorf("use model %s: %w", model, cause)
+	}
+}
+
+// watch ends the process when it answers nothing any more: a server whose task
+// queue is dead-locked is healthy by its own word, and would keep its client
+// waiting for ever.
+func (l lease) watch(ctx context.Context) {
+	limit := l.manager.cfg.DeadTimeout
+	for {
+		timer := time.NewTimer(limit / 4)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		asked, cancel := context.WithTimeout(ctx, limit)
+		_, err := l.proc.Client().Busy(asked)
+		cancel()
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			l.manager.do(func() { l.manager.discard(l.serial, "it answered nothing for "+limit.String()) })
+			return
+		}
 	}
 }
 

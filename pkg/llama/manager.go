@@ -11,8 +11,11 @@ import (
 	"correx/pkg/events"
 )
 
-// DefaultHold is how long a model may stay before it has to make room.
-const DefaultHold = 2 * time.Second
+// Defaults of a [Config].
+const (
+	DefaultHold        = 2 * time.Second // how long a model may stay before it has to make room
+	DefaultDeadTimeout = 5 * time.Minute // a large batch on a slow machine takes some of that
+)
 
 // A Config says how a [Manager] runs its models. Zero durations mean the
 // defaults.
@@ -23,6 +26,7 @@ type Config struct {
 	StallTimeout time.Duration
 	LoadTimeout  time.Duration
 	StopGrace    time.Duration
+	DeadTimeout  time.Duration // a server that answers nothing for so long while it is used is ended
 	Hold         time.Duration // a model is swapped out after this at the earliest, and no later than what is in flight then allows; negative: at once
 	Observer     Observer      // may be nil
 	Logger       *slog.Logger
@@ -83,6 +87,7 @@ func NewManager(cfg Config) (*Manager, error) {
 }
 
 func newManager(cfg Config, launch func(context.Context, Descriptor) (*Process, error), log *logFile) *Manager {
+	cfg.DeadTimeout = orDefault(cfg.DeadTimeout, DefaultDeadTimeout)
 	cfg.Hold = max(0, orDefault(cfg.Hold, DefaultHold))
 	m := &Manager{cfg: cfg, launch: launch, log: log, calls: make(chan func()), done: make(chan struct{})}
 	go m.run()

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"correx/internal/testenv"
 	"correx/pkg/events"
 )
 
@@ -221,6 +220,26 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// A server that stands still is ended, and its client told.
+func TestDeadlock(t *testing.T) {
+	m, s := manage(t, func(c *Config) { c.DeadTimeout, c.StopGrace = 300*time.Millisecond, 100*time.Millisecond })
+	p, err := m.Load(context.Background(), endless(t, "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, _ := wait[Loaded](t, s)
+	r := ask("hi")
+	r.Generation.MaxTokens = 4000
+	r.OnDelta = func(string) { _ = syscall.Kill(loaded.PID, syscall.SIGSTOP) }
+	_, err = p.Infer(context.Background(), r)
+	if err == nil || !strings.Contains(err.Error(), "answered nothing") {
+		t.Errorf("error is %v", err)
+	}
+	if e, _ := wait[Unloaded](t, s); !strings.Contains(e.Reason, "answered nothing") || alive(e.PID) {
+		t.Errorf("it told %+v", e)
+	}
+}
+
 func TestUnloadDrains(t *testing.T) {
 	m, s := manage(t, nil)
 	p, err := m.Load(context.Background(), endless(t, "one"))
@@ -418,18 +437,4 @@ func TestClosed(t *testing.T) {
 	if entries, _ := filepath.Glob(m.cfg.PIDFile + "*"); len(entries) != 0 {
 		t.Errorf("left behind: %v", entries)
 	}
-}
-
-func TestSmallRealModel(t *testing.T) {
-	path := filepath.Join(testenv.Root(), ".cache", "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
-	if _, err := os.Stat(path); err != nil {
-		return // fetched by the demo, not by tests
-	}
-	m, s := manage(t, nil)
-	got, err := m.Model(Descriptor{ModelID: "SmolLM2", Path: path}).Infer(context.Background(), ask("Say hello."))
-	if err != nil || got.Text == "" {
-		t.Fatalf("answer is %+v, %v", got, err)
-	}
-	e, _ := wait[Loaded](t, s)
-	t.Logf("loaded in %v with %d tokens of context; %d tokens in %v: %q", e.Latency, e.ContextSize, got.Usage.Completion, got.Latency, got.Text)
 }

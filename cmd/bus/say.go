@@ -60,20 +60,25 @@ func (a *app) simple(use, short, long, done string, make func(events.SessionID, 
 	cmd := &cobra.Command{
 		Use: use + " <session>", Short: short, Long: long, Args: cli.Args("the session"), ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.close()
-			ans, err := a.command(cmd.Context(), c, make(events.SessionID(args[0]), reason))
-			if err != nil {
-				return err
-			}
-			return a.tell(ans, "%s %s", args[0], done)
+			return a.one(cmd, make(events.SessionID(args[0]), reason), args[0]+" "+done)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why; it is on the log")
 	return cmd
+}
+
+// one gives one command and says that it is carried out.
+func (a *app) one(cmd *cobra.Command, command events.Command, done string) error {
+	c, err := a.connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	ans, err := a.command(cmd.Context(), c, command)
+	if err != nil {
+		return err
+	}
+	return a.tell(ans, "%s", cli.Visible(done))
 }
 
 // fold reads a session up to a sequence; 0 is the end.

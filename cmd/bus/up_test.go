@@ -121,6 +121,11 @@ func (m *machine) lists() {
 	m.want(m.run("reject", "waits"), 0)
 	m.want(m.run("approvals"), 0, "nothing waits")
 	m.want(m.run("infer", "Say something."), 0)
+	m.want(m.run("models", "unload", "scripted"), 0, "is to be unloaded")
+	m.until(func() bool { return strings.Contains(m.run("models").stdout, "UNLOADED") })
+	m.want(m.run("models", "load", "scripted"), 0, "is to be loaded")
+	m.until(func() bool { return strings.Contains(m.run("models").stdout, " LOADED") })
+	m.want(m.run("models", "load", "none"), 1, "no model-worker offers")
 }
 
 // children returns the processes of bus up, of which there are so many.

@@ -128,20 +128,9 @@ func TestStaleDecisionsAreRefusedOrHold(t *testing.T) {
 	goldens(t, func(t *testing.T, _ string, a *txtar.Archive) {
 		l := play(t, a, false).log
 		for p := 1; p < len(l.recs); p++ {
-			now := l.recs[p-1].Time
-			stale := at(t, l, p, now)
-			for _, k := range stale.order {
-				for _, d := range session.React(stale.states[k], stale.world, now).Decisions {
-					for q := p + 1; q <= len(l.recs); q++ {
-						r, ok := offerAt(t, l, q, d)
-						if !ok {
-							refused++
-							continue
-						}
-						accepted++
-						holdsAndRests(t, q, r)
-					}
-				}
+			for _, fast := range []time.Duration{0, time.Minute, 10 * time.Minute, 2 * time.Hour} {
+				r, a := staleAt(t, l, p, l.recs[p-1].Time.Add(fast))
+				refused, accepted = refused+r, accepted+a
 			}
 		}
 	})
@@ -149,6 +138,27 @@ func TestStaleDecisionsAreRefusedOrHold(t *testing.T) {
 		t.Errorf("%d refused, %d accepted: the test shows nothing", refused, accepted)
 	}
 	t.Logf("%d refused, %d accepted", refused, accepted)
+}
+
+// staleAt offers what a kernel decides on the first p records, by a clock that
+// may be fast, to all that came later.
+func staleAt(t *testing.T, l *memLog, p int, now time.Time) (refused, accepted int) {
+	t.Helper()
+	stale := at(t, l, p, now)
+	for _, k := range stale.order {
+		for _, d := range session.React(stale.states[k], stale.world, now).Decisions {
+			for q := p + 1; q <= len(l.recs); q++ {
+				c, ok := offerAt(t, l, q, d)
+				if !ok {
+					refused++
+					continue
+				}
+				accepted++
+				holdsAndRests(t, q, c)
+			}
+		}
+	}
+	return refused, accepted
 }
 
 // offerAt appends a stale decision to the first q records.

@@ -111,7 +111,7 @@ type sim struct {
 	states  map[session.Key]session.State
 	order   []session.Key
 	said    map[events.CommandID]bool // commands that the log rejects
-	folded  int // records
+	folded  int                       // records
 	wishes  []events.Wish
 	pending []events.Wish
 	noted   map[session.Key]string // what each key waits for, as printed last

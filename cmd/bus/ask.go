@@ -15,10 +15,13 @@ import (
 type question struct {
 	id     events.ToolInvocationID
 	asked  events.ApprovalRequested
-	whole  bool // all of it was shown: the answer may be remembered
 	cancel context.CancelFunc
 	done   chan struct{}
 	typing bool // a reason is being typed
+
+	// The answer may be remembered: there is a session, and all that would be
+	// permitted in it was shown.
+	remember bool
 }
 
 // A reply is what the person said: a key, or a reason.
@@ -96,7 +99,7 @@ func (w *watcher) put(ctx context.Context, i session.Invocation) error {
 	if !w.app.flags.JSON || env.Keys != nil && !w.yes {
 		fmt.Fprint(env.Stderr, card.Render(env.ErrStyle(), time.Now()))
 	}
-	q := &question{id: i.ID, asked: *i.Asked, whole: card.Whole()}
+	q := &question{id: i.ID, asked: *i.Asked, remember: card.Whole() && w.state.ID != events.System}
 	switch {
 	case w.yes:
 		return w.decide(ctx, w.approval(q, events.ScopeOnce, "--yes"))
@@ -161,14 +164,14 @@ func (w *watcher) answered(ctx context.Context, r reply) error {
 	switch {
 	case r.key == 'a':
 		cmd = w.approval(r.q, events.ScopeOnce, "")
-	case r.key == 's' && r.q.whole:
+	case r.key == 's' && r.q.remember:
 		cmd = w.approval(r.q, events.ScopeSession, "")
 	case r.key == 'r':
 		cmd = events.ToolReject{Session: w.state.ID, Invocation: r.q.id, Reason: r.reason}
 	case r.key == 'x':
 		cmd = w.stop(r.q)
 	default:
-		w.listen(ctx, &question{id: r.q.id, asked: r.q.asked, whole: r.q.whole})
+		w.listen(ctx, &question{id: r.q.id, asked: r.q.asked, remember: r.q.remember})
 		w.remind()
 		return nil
 	}
@@ -209,10 +212,13 @@ func (w *watcher) remind() {
 		return
 	}
 	s := w.app.env.ErrStyle()
-	always := "  [s] for the session"
-	if !q.whole {
-		always = ""
+	always, all := "", "it"
+	if q.remember {
+		always = "  [s] for the session"
 	}
-	w.replace(s.Bold("[a] approve once"+always+"  [r] reject  [x] stop the session") +
+	if w.state.ID != events.System {
+		all = "the session"
+	}
+	w.replace(s.Bold("[a] approve once"+always+"  [r] reject  [x] stop "+all) +
 		s.Dim("  "+time.Until(q.asked.Deadline).Round(time.Second).String()+" left"))
 }

@@ -18,9 +18,27 @@ const hello = `{"text":"hello"}`
 func TestAnswersInPlace(t *testing.T) {
 	m := newMachine(t)
 	t.Run("a approves", func(t *testing.T) {
-		o := m.want(m.do(call{args: []string{"request", "echo", hello}, keys: says("a")}), 0, "echo T2 asks for approval", "[s] for the session")
+		o := m.want(m.do(call{args: []string{"request", "echo", hello}, keys: says("a")}), 0, "echo T2 asks for approval", "[a] approve once  [r] reject  [x] stop it")
 		if o.stdout != "hello\n" {
 			t.Errorf("stdout is %q, want the answer alone", o.stdout)
+		}
+	})
+	t.Run("s approves for the session", func(t *testing.T) {
+		m.want(m.run("run", "a task", "--detach", "--session", "s1"), 0)
+		again := []string{"request", "echo", hello, "--session", "s1"}
+		m.want(m.do(call{args: again, keys: says("s")}), 0, "[s] for the session", "[x] stop the session")
+		p := says()
+		m.want(m.do(call{args: again, keys: p}), 0, "approved by rule")
+		m.want(m.do(call{args: []string{"request", "echo", `{"text":"other"}`, "--session", "s1"}, keys: says("r")}), 4)
+		if p.times() != 0 {
+			t.Error("asked again for an equal call")
+		}
+	})
+	t.Run("s is no answer where nothing can remember it", func(t *testing.T) {
+		p := says("s", "a")
+		m.want(m.do(call{args: []string{"request", "echo", hello}, keys: p}), 0)
+		if p.times() != 2 {
+			t.Errorf("asked %d times, want 2", p.times())
 		}
 	})
 	t.Run("r rejects with a reason", func(t *testing.T) {

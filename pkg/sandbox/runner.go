@@ -81,7 +81,9 @@ func (r *Runner) start(c tools.Command) (*process, error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{stageName}, Env: []string{}, Dir: "/",
 		Stdout: stdout.theirs, Stderr: stderr.theirs, ExtraFiles: []*os.File{control.theirs, status.theirs},
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // Ctrl-C is for the worker to hear
+		// A session of its own: Ctrl-C is for the worker to hear, and the group
+		// can be killed by the stage's number if the stage itself is killed.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
 		pipes.closeOurs()
@@ -101,7 +103,7 @@ func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit
 	reports := make(chan []status, 1)
 	go func() { reports <- readStatus(p.status) }()
 	dead := make(chan error, 1)
-	go func() { dead <- p.cmd.Wait() }()
+	go func() { dead <- p.wait() }()
 
 	var exit tools.Exit
 	lost := time.After(timeout + grace)
@@ -126,9 +128,23 @@ func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit
 	p.control.Close()
 	exit.Stdout, exit.Stderr = p.stdout.finish(), p.stderr.finish()
 	_ = p.status.SetReadDeadline(time.Now().Add(drainWait))
-	err := conclude(&exit, <-reports)
+	err := conclude(&exit, <-reports, p.cmd.ProcessState)
 	p.status.Close()
 	return exit, err
+}
+
+// wait waits for the stage. Before its number is given up it kills what is left of
+// its group: nothing, unless the stage was killed.
+func (p *process) wait() error {
+	pid := p.cmd.Process.Pid
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	_ = unix.Kill(-pid, unix.SIGKILL)
+	return p.cmd.Wait()
 }
 
 func readStatus(f *os.File) []status {
@@ -144,24 +160,23 @@ func readStatus(f *os.File) []status {
 }
 
 // conclude takes over what the stage reported. A stage that ends without a last
-// report was killed; the program died with it.
-func conclude(exit *tools.Exit, reports []status) error {
+// report was killed; the program and its group died with it.
+func conclude(exit *tools.Exit, reports []status, stage *os.ProcessState) error {
 	exit.Code = -1
-	if len(reports) == 0 {
-		return errors.New("the stage ended without a word")
+	var last status
+	if len(reports) > 0 {
+		last = reports[len(reports)-1]
 	}
-	last := reports[len(reports)-1]
 	switch {
 	case last.Errno != 0:
 		return syscall.Errno(last.Errno)
 	case last.Error != "":
 		return errors.New(last.Error)
-	case !last.Ended:
+	case !last.Ended && stage != nil && stage.Sys().(syscall.WaitStatus).Signaled():
 		exit.Lost = true
-		if pid := reports[0].PID; pid > 1 {
-			_ = unix.Kill(-pid, unix.SIGKILL) // its group; whoever left it is beyond us
-		}
 		return nil
+	case !last.Ended:
+		return fmt.Errorf("the stage ended without a word: %v", stage)
 	}
 	exit.Code, exit.TimedOut = last.Code, last.TimedOut
 	if last.Signal != 0 {

@@ -105,7 +105,7 @@ func TestRunnerOverflow(t *testing.T) {
 	}
 }
 
-func TestRunnerFormKeepsFigures(t *testing.T) {
+func TestRunnerCountsOutput(t *testing.T) {
 	exit, err := newRunner(t).Run(background, script(t.TempDir(), "head -c 200000 /dev/zero; printf end; printf e >&2", time.Minute))
 	if err != nil || exit.Stdout.Total != 200003 || string(exit.Stdout.Tail[keepTail-3:]) != "end" || string(exit.Stderr.Head) != "e" {
 		t.Fatalf("%d bytes, %v", exit.Stdout.Total, err)
@@ -116,11 +116,14 @@ func TestRunnerFormKeepsFigures(t *testing.T) {
 func TestRunnerStageKilled(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
-	exit, err := newRunner(t).Run(background, script(dir, "echo $$ > pid; kill -KILL $PPID; sleep 600", time.Minute))
+	text := "sleep 600 & echo $! > child; echo $$ > pid; kill -KILL $PPID; sleep 600"
+	exit, err := newRunner(t).Run(background, script(dir, text, time.Minute))
 	if err != nil || !exit.Lost || exit.Code != -1 {
 		t.Fatalf("%+v, %v", exit, err)
 	}
-	awaitDeath(t, pidIn(t, filepath.Join(dir, "pid")))
+	for _, name := range []string{"pid", "child"} {
+		awaitDeath(t, pidIn(t, filepath.Join(dir, name)))
+	}
 	if took := time.Since(began); took > 10*time.Second {
 		t.Fatalf("it took %s", took)
 	}
@@ -166,23 +169,54 @@ func holdingWorker() error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Run(background, script(os.Getenv("CORREX_TEST_DIR"), daemon+"echo $$ > own; mkfifo hold; cat pid own > report; mv report ready; cat hold", time.Minute))
+	timeout, err := time.ParseDuration(os.Getenv("CORREX_TEST_TIMEOUT"))
+	if err != nil {
+		return err
+	}
+	_, err = r.Run(background, script(os.Getenv("CORREX_TEST_DIR"), daemon+"echo $$ > own; cat pid own > report; sleep 600", timeout))
 	return err
 }
 
 // TestToolsDieWithTheWorker kills a worker, and stops another for longer than its
 // tool may run.
 func TestToolsDieWithTheWorker(t *testing.T) {
+	for name, c := range map[string]struct {
+		signal  syscall.Signal
+		timeout time.Duration
+	}{
+		"killed":  {syscall.SIGKILL, time.Hour},
+		"stopped": {syscall.SIGSTOP, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd, pids := startHoldingWorker(t, c.timeout)
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			for _, pid := range pids {
+				awaitDeath(t, pid)
+			}
+		})
+	}
+}
+
+// startHoldingWorker returns a worker whose tool runs, and the processes of that.
+func startHoldingWorker(t *testing.T, timeout time.Duration) (*exec.Cmd, []int) {
+	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), childEnv+"=worker", "CORREX_TEST_DIR="+dir)
+	cmd.Env = append(os.Environ(), childEnv+"=worker", "CORREX_TEST_DIR="+dir, "CORREX_TEST_TIMEOUT="+timeout.String())
 	if err := unix.Mkfifo(filepath.Join(dir, "report"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	report, err := os.Open(filepath.Join(dir, "report")) // until the script has written it
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may be dead already
+		_ = cmd.Wait()
+	})
+	report, err := os.Open(filepath.Join(dir, "report")) // waits until the script writes it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,13 +232,7 @@ func TestToolsDieWithTheWorker(t *testing.T) {
 	if len(pids) != 2 {
 		t.Fatalf("processes %v", pids)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed
-	for _, pid := range pids {
-		awaitDeath(t, pid)
-	}
+	return cmd, pids
 }
 
 func BenchmarkRunnerTrue(b *testing.B) {

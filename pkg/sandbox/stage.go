@@ -120,7 +120,7 @@ func (s *stage) start(control io.Reader) (pid int, gone <-chan struct{}, err err
 	}
 	p, err := syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
+		Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
 	})
 	if err != nil {
 		return 0, nil, err

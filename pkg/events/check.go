@@ -2,8 +2,13 @@ package events
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,6 +51,12 @@ func (f *faults) generation(g GenerationConfig) {
 	}
 	if g.MinP < 0 || g.MinP > 1 {
 		f.add("generation.min_p", "is %g; use 0 to 1", g.MinP)
+	}
+	if g.TopK < 0 {
+		f.add("generation.top_k", "is %d; use 1 or more, or 0 for the default", g.TopK)
+	}
+	if g.RepeatPenalty < 0 || g.RepeatPenalty > 10 {
+		f.add("generation.repeat_penalty", "is %g; use 0 to 10", g.RepeatPenalty)
 	}
 	if g.MaxTokens < 0 || g.MaxTokens > 1<<20 {
 		f.add("generation.max_tokens", "is %d; use 1 to %d, or 0 for the default", g.MaxTokens, 1<<20)
@@ -197,6 +208,51 @@ func checkModel(m ModelID, w WorkerID) faults {
 	f.filled("model", string(m))
 	f.token("worker", string(w), false)
 	return f
+}
+
+// unknown names the fields of data that t does not have, at any depth. Names are
+// compared exactly: encoding/json would take "Digest" for "digest".
+func (f *faults) unknown(t reflect.Type, data []byte, at string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reads := reflect.PointerTo(t); reads.Implements(reflect.TypeFor[json.Unmarshaler]()) || reads.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		var list []json.RawMessage
+		if json.Unmarshal(data, &list) == nil {
+			for n, e := range list {
+				f.unknown(t.Elem(), e, fmt.Sprintf("%s[%d]", at, n))
+			}
+		}
+	case reflect.Struct:
+		var object map[string]json.RawMessage
+		if json.Unmarshal(data, &object) != nil {
+			return
+		}
+		fields := fieldsOf(t)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			place := strings.TrimPrefix(at+"."+name, ".")
+			if field, ok := fields[name]; ok {
+				f.unknown(field, object[name], place)
+			} else {
+				f.add("body:", "unknown field %q; there are %s", clip(place), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			}
+		}
+	}
+}
+
+// fieldsOf returns the types of a struct's fields by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	m := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			m[name] = f.Type
+		}
+	}
+	return m
 }
 
 // duplicateFields names the fields that stand twice in an object, at any depth:

@@ -195,7 +195,11 @@ func DecodeCommand(id CommandID, seq uint64, stored time.Time, subject string, h
 		w.Faults = append(w.Faults, fmt.Sprintf("body is %d bytes long; at most %d are allowed: put large content into a file", len(data), MaxCommand))
 		return w
 	}
-	c, faults := decodeCommand(w.Verb, unwrap(h, data))
+	payload := unwrap(h, data)
+	c, faults := decodeCommand(w.Verb, payload)
+	if len(faults) == 0 && len(payload) < len(data) {
+		faults = duplicateFields(data) // of the envelope
+	}
 	w.Faults = append(w.Faults, faults...)
 	if len(w.Faults) == 0 {
 		w.Command = c
@@ -224,11 +228,12 @@ func decodeCommand(v Verb, data []byte) (Command, []string) {
 			continue
 		}
 		p := reflect.New(reflect.TypeOf(c))
-		if faults := strict(data, p.Interface()); len(faults) > 0 {
+		faults, read := strict(data, p.Interface())
+		if !read {
 			return nil, faults
 		}
 		c = p.Elem().Interface().(Command)
-		return c, c.Check()
+		return c, append(faults, c.Check()...)
 	}
 	return nil, []string{fmt.Sprintf("no command is called %q; there are %s", clip(string(v)), strings.Join(verbs(), ", "))}
 }
@@ -241,23 +246,28 @@ func verbs() []string {
 	return s
 }
 
-// strict decodes one JSON object into p and names every fault.
-func strict(data []byte, p any) []string {
+// strict decodes one JSON object into p and names every fault. It reports
+// whether p could be filled, faults or not.
+func strict(data []byte, p any) (faults faults, read bool) {
 	if !utf8.Valid(data) {
-		return []string{"body is not valid UTF-8"}
+		return []string{"body is not valid UTF-8"}, false
 	}
 	if t := bytes.TrimSpace(data); len(t) == 0 || t[0] != '{' {
-		return []string{"body is not a JSON object"}
+		return []string{"body is not a JSON object"}, false
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(p); err != nil {
-		return []string{fmt.Sprintf("body: %s", strings.TrimPrefix(err.Error(), "json: "))}
+	err := dec.Decode(p)
+	if err != nil {
+		faults = append(faults, fmt.Sprintf("body: %s", strings.TrimPrefix(err.Error(), "json: ")))
+		if !json.Valid(data) {
+			return faults, false
+		}
 	}
-	if dec.More() {
-		return []string{"body has something behind the JSON object"}
+	if len(bytes.TrimSpace(data[dec.InputOffset():])) > 0 {
+		return []string{"body has something behind the JSON object"}, false
 	}
-	return duplicateFields(data)
+	faults.unknown(reflect.TypeOf(p), data, "")
+	return append(faults, duplicateFields(data)...), err == nil
 }
 
 func clip(s string) string {

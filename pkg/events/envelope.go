@@ -213,7 +213,7 @@ func versionOf(typ FactType, ce string) (int, error) {
 		return 0, fmt.Errorf("ce-type %q has no version", ce)
 	}
 	if v > typ.Version {
-		return 0, fmt.Errorf("%s has version %d; this program knows up to %d", typ.Name, v, typ.Version)
+		return 0, fmt.Errorf("%w: %s has version %d, this program knows up to %d", ErrUnreadable, typ.Name, v, typ.Version)
 	}
 	return v, nil
 }
@@ -237,11 +237,11 @@ func upcast(name FactName, from, to int, data []byte) ([]byte, error) {
 	for v := from; v < to; v++ {
 		up, ok := upcasters[name][v]
 		if !ok {
-			return nil, fmt.Errorf("%s: no way from version %d to %d", name, v, v+1)
+			return nil, fmt.Errorf("%w: %s, no way from version %d to %d", ErrUnreadable, name, v, v+1)
 		}
 		next, err := up(data)
 		if err != nil {
-			return nil, fmt.Errorf("%s: version %d to %d: %w", name, v, v+1, err)
+			return nil, fmt.Errorf("%w: %s, version %d to %d: %w", ErrUnreadable, name, v, v+1, err)
 		}
 		data = next
 	}

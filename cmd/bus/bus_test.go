@@ -222,15 +222,15 @@ func TestReplayAndTail(t *testing.T) {
 	}
 	t.Run("tail", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan outcome, 1)
+		out, done := &lockedBuffer{}, make(chan outcome, 1)
 		go func() {
-			done <- m.doContext(ctx, call{args: []string{"tail", "--last", "1000", "--session", "s2", "--json"}})
+			done <- m.doContext(ctx, call{args: []string{"tail", "--last", "1000", "--session", "s2", "--json"}, out: out})
 		}()
 		m.want(m.run("run", "y", "--session", "s2", "--detach"), 0)
 		m.want(m.run("cancel", "s2"), 0)
-		m.until(func() bool { return strings.Contains(m.run("replay", "--session", "s2").stdout, "cancelled") })
+		m.until(func() bool { return strings.Contains(out.String(), "evt.s2.session.main.cancelled") })
 		cancel()
-		o := m.want(<-done, 0)
+		o := m.want(<-done, 0, "evt.s2.session.main.started")
 		for _, r := range records(t, o.stdout) {
 			if !strings.HasPrefix(r.Subject, "evt.s2.") {
 				t.Errorf("tail of s2 has %s", r.Subject)

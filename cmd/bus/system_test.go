@@ -127,6 +127,7 @@ type call struct {
 	keys  cli.Keys
 	stdin string
 	vars  map[string]string
+	out   *lockedBuffer // to read stdout meanwhile; nil: only at the end
 }
 
 func (m *machine) run(args ...string) outcome { m.t.Helper(); return m.do(call{args: args}) }
@@ -139,10 +140,13 @@ func (m *machine) do(c call) outcome {
 }
 
 func (m *machine) doContext(ctx context.Context, c call) outcome {
-	var out, errs lockedBuffer
+	out, errs := c.out, &lockedBuffer{}
+	if out == nil {
+		out = &lockedBuffer{}
+	}
 	env := cli.Env{
 		Args: append([]string{"--state", m.state}, c.args...), Stdin: strings.NewReader(c.stdin),
-		Stdout: &out, Stderr: &errs, Keys: c.keys,
+		Stdout: out, Stderr: errs, Keys: c.keys,
 		Lookup: func(k string) (string, bool) { v, ok := c.vars[k]; return v, ok },
 	}
 	status := cli.Run(ctx, "bus", env, newRoot)

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -234,11 +235,10 @@ func (f *faults) unknown(t reflect.Type, data []byte, at string) {
 		}
 		fields := fieldsOf(t)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			place := strings.TrimPrefix(at+"."+name, ".")
 			if field, ok := fields[name]; ok {
-				f.unknown(field, object[name], place)
+				f.unknown(field, object[name], strings.TrimPrefix(at+"."+name, "."))
 			} else {
-				f.add("body:", "unknown field %q; there are %s", clip(place), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+				f.add(cmp.Or(at, "body")+":", "unknown field %q; there are %s", clip(name), strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 			}
 		}
 	}

@@ -69,12 +69,13 @@ func Final(text string) string { return `{"kind":"final","text":` + quote(text) 
 func ParseReply(text string, offers []events.ToolOffer, withdrawn []string, finalOnly bool) (events.Reply, error) {
 	reply := events.Reply{Text: text}
 	var a action
-	dec := json.NewDecoder(strings.NewReader(unfenced(text)))
+	plain := unfenced(text)
+	dec := json.NewDecoder(strings.NewReader(plain))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&a); err != nil {
 		return reply, fmt.Errorf("reply is not an action: %w", err)
 	}
-	if dec.More() {
+	if strings.TrimSpace(plain[dec.InputOffset():]) != "" {
 		return reply, errors.New("reply has something behind the action")
 	}
 	switch a.Kind {
@@ -104,10 +105,12 @@ func ParseReply(text string, offers []events.ToolOffer, withdrawn []string, fina
 // around its answer.
 func unfenced(text string) string {
 	t := strings.TrimSpace(text)
-	if rest, ok := strings.CutPrefix(t, "```json"); ok {
-		return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
+	rest, ok := strings.CutPrefix(t, "```")
+	if !ok {
+		return t
 	}
-	return t
+	rest = strings.TrimPrefix(rest, "json")
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
 }
 
 func quote(s string) string {

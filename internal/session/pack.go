@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 
 	"correx/pkg/events"
@@ -41,22 +43,30 @@ func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, windo
 	head = append(head, workedExample(offers)...)
 	head = append(head, events.ChatMessage{Role: events.RoleUser, Content: neutral(s.Started.Task)})
 	history := historyOf(s, f)
+	var tail []events.ChatMessage
 	if len(open) == 0 && len(offers) > 0 {
-		history = append(history, user("No more tools may be used. Give the final answer now."))
+		tail = append(tail, user("No more tools may be used. Give the final answer now."))
+	} else if n := len(history); n > 0 && history[n-1].Role == events.RoleAssistant {
+		tail = append(tail, user("Go on.")) // a grammar needs a turn of its own to answer in
 	}
-	if n := len(history); n > 0 && history[n-1].Role == events.RoleAssistant {
-		history = append(history, user("Go on.")) // a grammar needs a turn of its own to answer in
+	build := func(cut int) []events.ChatMessage {
+		return merge(slices.Concat(head, marked(history, cut), tail))
 	}
-	for cut := 0; ; cut++ {
-		msgs := merge(append(head[:len(head):len(head)], marked(history, cut)...))
-		n := count(msgs)
-		if n <= window {
-			return prompt(msgs, cut), nil
-		}
-		if cut >= len(history) {
-			return Prompt{}, &ErrOverflow{n, window}
-		}
+	return fit(build, len(history), window, count)
+}
+
+// fit returns the prompt with the fewest of n entries cut that fits. Counting may
+// cost a request each, so the number is searched for by halves.
+func fit(build func(cut int) []events.ChatMessage, n, window int, count func([]events.ChatMessage) int) (Prompt, error) {
+	if msgs := build(0); count(msgs) <= window {
+		return prompt(msgs, 0), nil
 	}
+	cut := min(n, 1+sort.Search(max(n-1, 0), func(k int) bool { return count(build(k+1)) <= window }))
+	msgs := build(cut)
+	if size := count(msgs); size > window {
+		return Prompt{}, &ErrOverflow{size, window}
+	}
+	return prompt(msgs, cut), nil
 }
 
 // fixed packs the messages of an inference of no session; none at all are one
@@ -173,8 +183,18 @@ func exampleChain(offers []events.ToolOffer) []events.ToolOffer {
 }
 
 // controlTokens are what templates give a meaning that text must not have.
-var controlTokens = strings.NewReplacer("<|", "< |", "|>", "| >", "<s>", "< s>", "</s>", "< /s>",
-	"[INST]", "[ INST]", "[/INST]", "[ /INST]", "<start_of_turn>", "< start_of_turn>", "<end_of_turn>", "< end_of_turn>")
+var controlTokens = strings.NewReplacer("<|", "< |", "|>", "| >", "<｜", "< ｜", "｜>", "｜ >", "<s>", "< s>", "</s>", "< /s>",
+	"[INST]", "[ INST]", "[/INST]", "[ /INST]", "<<SYS>>", "<< SYS>>", "<</SYS>>", "<< /SYS>>",
+	"<bos>", "< bos>", "<eos>", "< eos>", "<start_of_turn>", "< start_of_turn>", "<end_of_turn>", "< end_of_turn>")
 
 // neutral makes control tokens of templates harmless in text that others wrote.
-func neutral(s string) string { return controlTokens.Replace(strings.ToValidUTF8(s, "\uFFFD")) }
+func neutral(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	for {
+		t := controlTokens.Replace(s)
+		if t == s {
+			return s
+		}
+		s = t // "<|>" holds two that overlap
+	}
+}

@@ -227,6 +227,7 @@ func (s State) stepTool(r events.Record) (State, error) {
 	}
 	switch f := r.Fact.(type) {
 	case events.ToolInvocationRequested:
+		s.Tools, s.Active.Tools = toEnd(s.Tools, k, s.Active.Tools)
 		if f.Actor == "" {
 			s.Active.ToolCalls++
 		}
@@ -234,6 +235,17 @@ func (s State) stepTool(r events.Record) (State, error) {
 		s.Active = s.Active.clock(r.Time)
 	}
 	return s, nil
+}
+
+// toEnd puts what was just requested behind all that was before, though a
+// stranger's record may have made it known earlier. Older is how many came before
+// the activation. It changes all, which the caller has cloned.
+func toEnd[T any](all []T, k, older int) ([]T, int) {
+	if k < older {
+		older--
+	}
+	x := all[k]
+	return append(slices.Delete(all, k, k+1), x), older
 }
 
 func (s State) stepInference(r events.Record) (State, error) {
@@ -249,6 +261,8 @@ func (s State) stepInference(r events.Record) (State, error) {
 		return s, err
 	}
 	switch f := r.Fact.(type) {
+	case events.InferenceRequested:
+		s.Inferences, s.Active.Inferences = toEnd(s.Inferences, k, s.Active.Inferences)
 	case events.InferenceStarted:
 		s.Active = s.Active.clock(r.Time)
 	case events.InferenceCompleted:

@@ -279,48 +279,67 @@ func TestRestartedKernelWritesTheSameLog(t *testing.T) {
 	})
 }
 
-// Folding step by step, from scratch and with a look at every State on the way
-// is the same, and no later record changes an older State.
+// Folding step by step and from scratch is the same, and no later record changes
+// an older State, nor one that went another way from it.
 func TestEvolveIsPure(t *testing.T) {
 	goldens(t, func(t *testing.T, _ string, a *txtar.Archive) { evolvesPurely(t, play(t, a, false).log) })
 }
 
 func evolvesPurely(t testing.TB, l *memLog) {
 	t.Helper()
-	states, worlds := map[session.Key][]session.State{}, []session.World{{}}
-	texts := map[session.Key][]string{}
+	type seen struct {
+		state session.State
+		text  string
+	}
+	last, older := map[session.Key]session.State{}, []seen{}
 	for _, r := range l.recs {
-		worlds = append(worlds, session.EvolveWorld(worlds[len(worlds)-1], r))
 		k, ok := session.KeyOfRecord(r)
 		if !ok {
 			continue
 		}
-		s := session.State{ID: k.Session}
-		if n := len(states[k]); n > 0 {
-			s = states[k][n-1]
+		s, ok := last[k]
+		if !ok {
+			s.ID = k.Session
 		}
-		next := session.Evolve(s, r)
-		states[k], texts[k] = append(states[k], next), append(texts[k], dump(next))
-		if len(states[k])%3 == 0 { // a fork in the fold must not reach the main line
-			session.Evolve(s, r)
+		last[k] = session.Evolve(s, r)
+		if r.Seq%5 == 0 {
+			// Another future of the same State, and the State itself.
+			fork := session.Evolve(last[k], aside(k, r.Seq))
+			older = append(older, seen{fork, dump(fork)}, seen{last[k], dump(last[k])})
 		}
 	}
-	for k, all := range states {
-		for n := range all {
-			if dump(all[n]) != texts[k][n] {
-				t.Fatalf("%v: a later record changed State %d", k, n)
-			}
+	for _, o := range older {
+		if dump(o.state) != o.text {
+			t.Fatalf("a later record changed the State at #%d", o.state.Seq)
 		}
+	}
+	for k, s := range last {
 		again := session.State{ID: k.Session}
 		for _, r := range l.recs {
 			if of, ok := session.KeyOfRecord(r); ok && of == k {
 				again = session.Evolve(again, r)
 			}
 		}
-		if last := all[len(all)-1]; !reflect.DeepEqual(last, again) {
+		if !reflect.DeepEqual(s, again) {
 			t.Fatalf("%v: folded from scratch it is another State", k)
 		}
 	}
+}
+
+// aside is a record that no log has: each time of another kind, so that each
+// list of a State is appended to.
+func aside(k session.Key, seq uint64) events.Record {
+	d := events.Decision{Command: events.CommandID("aside"), Now: epoch}
+	main := events.Ref{Session: k.Session, ID: events.Main}
+	all := []events.Fact{
+		events.MessageAdded{Ref: main, Decision: d, Role: events.RoleUser, Text: "aside"},
+		events.ApprovalRuleGranted{Ref: main, Decision: d, Tool: "aside"},
+		events.ToolInvocationRequested{Ref: events.Ref{Session: k.Session, ID: "aside"}, Decision: d},
+		events.InferenceRequested{Ref: events.Ref{Session: k.Session, ID: "aside"}, Decision: d},
+		events.ToolExecutionStarted{Ref: events.Ref{Session: k.Session, ID: "nobody"}},
+	}
+	f := all[(seq/5)%uint64(len(all))]
+	return events.Record{Seq: seq + 1, Time: epoch, Subject: "aside", Aggregate: events.AggregateOf(f), Fact: f}
 }
 
 // dump is a deep copy of a State in text.

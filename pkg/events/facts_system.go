@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -129,8 +130,12 @@ type AuditCheckpoint struct {
 	Signature string `json:"signature"`
 }
 
-// ModelAggregateID names one model on one worker.
+// ModelAggregateID names one model on one worker: "<worker>_<model>", unless a
+// worker's name with a _ could be read in two ways.
 func ModelAggregateID(w WorkerID, modelToken string) string {
+	if strings.Contains(string(w), "_") {
+		return Token(string(w) + "/" + modelToken)
+	}
 	return Token(string(w) + "_" + modelToken)
 }
 

@@ -72,8 +72,12 @@ func TestTokens(t *testing.T) {
 	if tok := events.Token("qwen2.5:7b/instruct"); !strings.HasPrefix(tok, "qwen2-5-7b-instruct-") {
 		t.Errorf("token is not readable: %s", tok)
 	}
-	if id := events.ModelAggregateID("w1", events.Token("a/b")); events.CheckToken(id) != nil {
+	if id := events.ModelAggregateID("w1", "smol_2"); id != "w1_smol_2" {
 		t.Errorf("model aggregate %q", id)
+	}
+	one, two := events.ModelAggregateID("w_a", "b"), events.ModelAggregateID("w", "a_b")
+	if one == two || events.CheckToken(one) != nil || events.CheckToken(two) != nil {
+		t.Errorf("two models, aggregates %q and %q", one, two)
 	}
 }
 

@@ -41,12 +41,12 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	if o.StateDir == "" || o.Home == nil || o.Logger == nil {
-		return o, errors.New("model-worker: state directory, home and logger are required")
+		return o, errors.New("state directory, home and logger are required")
 	}
 	if o.Host == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return o, fmt.Errorf("model-worker: name of this machine: %w", err)
+			return o, fmt.Errorf("name of this machine: %w", err)
 		}
 		o.Host = host
 	}
@@ -68,7 +68,7 @@ func (o Options) withDefaults() (Options, error) {
 // checkModels names every fault of the models.
 func (o Options) checkModels() error {
 	if len(o.Models) == 0 {
-		return errors.New("model-worker: no model to offer; name one under models in the configuration")
+		return errors.New("no model to offer; name one under models in the configuration")
 	}
 	var faults []error
 	seen := map[string]events.ModelID{}

@@ -187,11 +187,11 @@ func TestDeadlinesOfALoad(t *testing.T) {
 		want        string
 		least, most time.Duration
 	}{
-		"silent": {"exec sleep 1000", 200 * time.Millisecond, 0, "no sign of life", 200 * time.Millisecond, 5 * time.Second},
-		"talks, then silent": {"for i in 1 2 3 4 5 6; do echo $i >&2; sleep 0.1; done; exec sleep 1000",
-			300 * time.Millisecond, 0, "no sign of life", 700 * time.Millisecond, 8 * time.Second},
+		"silent": {"exec sleep 1000", 200 * time.Millisecond, 0, "no sign of life", 200 * time.Millisecond, 20 * time.Second},
+		"talks, then silent": {"for i in 1 2 3 4 5 6; do echo $i >&2; sleep 0.3; done; exec sleep 1000",
+			1200 * time.Millisecond, 0, "no sign of life", 2700 * time.Millisecond, 20 * time.Second},
 		"talks for ever": {"while :; do echo more >&2; sleep 0.05; done",
-			2 * time.Second, 700 * time.Millisecond, "longer than a whole load", 700 * time.Millisecond, 2 * time.Second},
+			5 * time.Second, 700 * time.Millisecond, "longer than a whole load", 700 * time.Millisecond, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &Launcher{Executable: script(t, tt.body), StallTimeout: tt.stall, LoadTimeout: tt.load, StopGrace: 100 * time.Millisecond}

@@ -52,6 +52,10 @@ func (h handler) approve(b events.ToolApprove) Answer {
 	if !h.now.Before(i.Asked.Deadline) {
 		return h.reject("the question about %q ended at %s", b.Invocation, stamp(i.Asked.Deadline))
 	}
+	r := reactor{s: h.s, w: h.w, now: h.now}
+	if v := r.verdict(i, i.Asked.Tier); v.Effect == events.Deny {
+		return h.reject("invocation %q is not allowed any more: %s", b.Invocation, v.Why)
+	}
 	scope := b.Scope
 	if scope == "" {
 		scope = events.ScopeOnce

@@ -141,9 +141,13 @@ func (r *reactor) mode() events.ApprovalMode {
 }
 
 // question waits for a person, unless somebody has answered the same question
-// for the session meanwhile.
+// for the session meanwhile, or the policy has come to deny it.
 func (r *reactor) question(i Invocation) {
-	if v := r.verdict(i, i.Asked.Tier); v.Effect == events.Allow && v.By == "rule" && i.Asked.Policy == r.w.Settings.Policy.Version {
+	switch v := r.verdict(i, i.Asked.Tier); {
+	case v.Effect == events.Deny:
+		r.reject(i, events.ToolExecutionRejected{Reason: "not allowed: " + v.Why})
+		return
+	case v.Effect == events.Allow && v.By == "rule" && i.Asked.Policy == r.w.Settings.Policy.Version:
 		r.grant(i, v, i.Asked.Tier, events.ScopeOnce)
 		return
 	}

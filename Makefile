@@ -46,8 +46,8 @@ check: need ## all that a change must pass: gofmt, vet, staticcheck, the tests w
 soak: need ## the long tests: hours of faults
 	@$(PROGRAMS) $(SEED) CORREX_SOAK=1 $(TEST) -count 1 -timeout 120m ./...
 
-bench: need ## measure, and print the table of docs
-	@$(PROGRAMS) exec $(GO) run $(BUILD) ./internal/bench
+bench: build ## measure, and print the table of docs
+	@$(GO) run $(BUILD) ./internal/bench
 
 clean: ## remove what was built; rm -rf .cache removes what was fetched
 	rm -rf bin .cache/test-bin .cache/test-bin.lock

@@ -253,7 +253,7 @@ func (c *chaos) forge() {
 	id := c.pick("main", "t1", "t2", "t3", "t1-0", "t2-0", "t5-0")
 	subject := "evt.s1." + string(typ.Name.Kind()) + "." + id + "." + typ.Name.Token() + c.pick("", "", ".echo", ".m", ".shell")
 	body := c.pick("", "null", "{", `[]`, `{"session":"s1","id":"`+id+`"}`, `{"session":"s1","id":"`+id+`","attempt":1,"nonce":"n","worker":"w"}`,
-		`{"session":"s2","id":"`+id+`"}`, `{"session":"s1","id":"`+id+`","receipt":1,"reply":2,"reason":3}`)
+		`{"session":"s1","id":"`+id+`","model_token":"m","tool_token":"echo","request":{"tool_name":"echo","parameters":{}}}`, `{"session":"s2","id":"`+id+`"}`, `{"session":"s1","id":"`+id+`","receipt":1,"reply":2,"reason":3}`)
 	var h events.Header
 	if c.rng.IntN(5) == 0 {
 		h = events.Header{events.HeaderNatsStream: {"EVENTS"}}

@@ -261,13 +261,7 @@ func (r *reactor) ask(stage events.StageID, lim events.Limits, rep repetition) {
 
 // infer requests an inference, numbered within its session.
 func (r *reactor) infer(f events.InferenceRequested) {
-	n := 1
-	for _, i := range r.s.Inferences {
-		if i.status != "" {
-			n++
-		}
-	}
-	id := events.InferenceID(fmt.Sprintf("t%d", n))
+	id, after := r.nextInference()
 	m, ok := r.w.Model(r.model())
 	if !ok {
 		r.ready()
@@ -277,8 +271,24 @@ func (r *reactor) infer(f events.InferenceRequested) {
 	f.Model, f.ModelToken = m.What.Name, m.What.Token
 	f.Through = max(f.DecidedAt, f.WorldAt)
 	f.Deadline = r.now.Add(r.w.Settings.OfferWait)
-	taken, _ := r.s.Inference(id)
-	r.decide(f, taken.LastSeq)
+	r.decide(f, after)
+}
+
+// nextInference returns the first number that nothing holds, counted from how
+// many there are, and the sequence to append behind.
+func (r *reactor) nextInference() (events.InferenceID, uint64) {
+	n := 1
+	for _, i := range r.s.Inferences {
+		if i.status != "" {
+			n++
+		}
+	}
+	for ; ; n++ {
+		id := events.InferenceID(fmt.Sprintf("t%d", n))
+		if i, _ := r.s.Inference(id); i.status == "" {
+			return id, i.LastSeq
+		}
+	}
 }
 
 // limits returns the session's limits, filled up from the settings.

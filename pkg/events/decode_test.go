@@ -29,6 +29,7 @@ func TestDecodeIsTolerantAndSaysWhatDoesNotHold(t *testing.T) {
 		{name: "another id", subject: "evt.s1.tool.t1-1.started", body: started, want: "body is of s1.t1-0"},
 		{name: "a route too many", subject: "evt.s1.tool.t1-0.started.shell", body: started, want: "routed"},
 		{name: "a route too few", subject: "evt.s1.tool.t1-0.approved", body: `{"session":"s1","id":"t1-0","tool_token":"shell"}`, want: "routed"},
+		{name: "no route on either side", subject: "evt.s1.tool.t1-0.approved", body: `{"session":"s1","id":"t1-0"}`, want: "routed"},
 		{name: "another route", subject: "evt.s1.tool.t1-0.approved.echo", body: `{"session":"s1","id":"t1-0","tool_token":"shell"}`, want: "routed"},
 		{name: "forged by reply", subject: "evt.s1.tool.t1-0.started", h: events.Header{events.HeaderNatsStream: {"EVENTS"}}, body: started, want: "Nats-Stream"},
 		{name: "unknown fact", subject: "evt.s1.tool.t1-0.exploded", body: `{}`, want: "no fact is called tool.exploded"},

@@ -168,10 +168,11 @@ func Decode(seq uint64, stored time.Time, subject string, h Header, data []byte)
 		return r
 	}
 	want := ""
-	if rt, ok := f.(Routed); ok {
+	rt, routed := f.(Routed)
+	if routed {
 		want = rt.Route()
 	}
-	if route != want {
+	if route != want || routed && route == "" {
 		r.Err = fmt.Errorf("body is routed to %q, subject to %q", want, route)
 		return r
 	}

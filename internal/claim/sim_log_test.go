@@ -25,13 +25,6 @@ func (l *memoryLog) read(a events.Aggregate) []events.Record {
 	return append([]events.Record(nil), l.recs[a]...)
 }
 
-func (l *memoryLog) last(a events.Aggregate) uint64 {
-	if recs := l.read(a); len(recs) > 0 {
-		return recs[len(recs)-1].Seq
-	}
-	return 0
-}
-
 func (l *memoryLog) append(f events.Fact, after uint64) (uint64, error) {
 	now := time.Now()
 	subject, h, data, err := events.Encode(f, events.Source{Name: "sim"}, after, now)

@@ -52,7 +52,6 @@ type simCall struct {
 	ran   []uint64 // F of each run
 	noise int
 	acked bool
-	term  bool
 }
 
 // TestSimulation runs the protocol through many storms. CORREX_SOAK=1 makes it

@@ -2,15 +2,16 @@ package toolworker
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"correx/internal/access"
-	"correx/internal/approval"
 	"correx/internal/claim"
 	"correx/internal/eventlog"
+	"correx/internal/signedlog"
 	"correx/internal/worker"
 	"correx/pkg/events"
 	"correx/pkg/tools"
@@ -19,27 +20,17 @@ import (
 // openLog opens EVENTS for a worker, which believes an approval by its signature
 // alone. It waits for the stream to be made.
 func openLog(ctx context.Context, js jetstream.JetStream, stateDir, source string, logger *slog.Logger) (*eventlog.Log, error) {
-	key, err := access.KernelKey(stateDir)
-	if err != nil {
-		return nil, err
-	}
-	var verifier *approval.Verifier // set before anything is read
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		log, err := eventlog.Open(ctx, js, eventlog.Options{
-			Source: source, Logger: logger,
-			Verify: func(r events.Record) error { return verifier.Verify(r) },
-		})
+		log, err := signedlog.Open(ctx, js, stateDir, source, logger)
 		if err == nil {
-			id := log.Identity()
-			verifier, err = approval.NewVerifier(approval.StreamIdentity{Stream: id.Stream, Created: id.Created}, key)
-			return log, err
+			return log, nil
 		}
 		logger.Warn("waiting for the log", slog.Any("error", err))
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		case <-t.C:
 		}
 	}

@@ -98,7 +98,6 @@ type call struct {
 	params string
 	until  time.Duration // of the approval; 0: an hour
 	tier   events.Tier
-	base   []events.BaseHash
 	forge  func(*events.ApprovalGranted) // after signing
 }
 

@@ -101,8 +101,23 @@ type Tools struct {
 }
 
 // AnyEnabled reports whether any tool is turned on.
-func (t Tools) AnyEnabled() bool {
-	return t.Shell.Enabled || t.FileRead.Enabled || t.FileWrite.Enabled || t.FileEdit.Enabled || t.Echo.Enabled
+func (t Tools) AnyEnabled() bool { return len(t.Enabled()) > 0 }
+
+// Enabled returns the names of the tools that are turned on.
+func (t Tools) Enabled() []string {
+	var names []string
+	for _, tool := range [...]struct {
+		on   bool
+		name string
+	}{
+		{t.Echo.Enabled, "echo"}, {t.FileEdit.Enabled, "file_edit"}, {t.FileRead.Enabled, "file_read"},
+		{t.FileWrite.Enabled, "file_write"}, {t.Shell.Enabled, "shell"},
+	} {
+		if tool.on {
+			names = append(names, tool.name)
+		}
+	}
+	return names
 }
 
 // Sandbox is how tools are confined.

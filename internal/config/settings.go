@@ -8,6 +8,10 @@ import (
 // Settings returns what the kernel's decisions depend on besides the log.
 func (c Config) Settings() events.Settings {
 	s, a := c.Session, c.Approval
+	if len(s.Tools) == 0 {
+		// A session that starts before the workers do has to wait for them.
+		s.Tools = c.Tools.Enabled()
+	}
 	return events.Settings{
 		Mode:         s.Mode,
 		SessionTools: s.Tools,

@@ -32,7 +32,7 @@ type action struct {
 func ActionSchema(offers []events.ToolOffer, withdrawn []string, finalOnly bool) events.Raw {
 	var b strings.Builder
 	b.WriteString(`{"oneOf":[`)
-	for _, o := range offered(offers, withdrawn, finalOnly) {
+	for _, o := range offered(exampleFirst(offers), withdrawn, finalOnly) {
 		fmt.Fprintf(&b, `{"type":"object","properties":{"kind":{"const":"tool"},"name":{"const":%s},"arguments":%s},`+
 			`"required":["kind","name","arguments"],"additionalProperties":false},`, quote(o.Name), o.Schema)
 	}

@@ -18,8 +18,8 @@ func TestActionSchemaHasOneBranchForEachToolAndOneForTheAnswer(t *testing.T) {
 		finalOnly bool
 		want      []string
 	}{
-		{"all", nil, false, []string{"echo", "read", "write", "final"}},
-		{"one withdrawn", []string{"read"}, false, []string{"echo", "write", "final"}},
+		{"all", nil, false, []string{"write", "read", "echo", "final"}},
+		{"one withdrawn", []string{"read"}, false, []string{"write", "echo", "final"}},
 		{"all withdrawn", []string{"read", "echo", "write"}, false, []string{"final"}},
 		{"last turn", nil, true, []string{"final"}},
 	} {

@@ -65,7 +65,7 @@ func success(tool, output string) string {
 	if output == "" {
 		output = "done"
 	}
-	return "Result of " + tool + ": " + clip(output)
+	return tool + " succeeded: " + clip(output)
 }
 
 func failure(tool, reason string, recoverable bool) string {
@@ -73,7 +73,7 @@ func failure(tool, reason string, recoverable bool) string {
 	if recoverable {
 		hint = " The same call may work later."
 	}
-	return "Error of " + tool + ": " + clip(reason) + "." + hint
+	return tool + " failed: " + clip(reason) + "." + hint
 }
 
 // clip keeps head and tail of a long text.

@@ -115,22 +115,40 @@ func user(text string) events.ChatMessage {
 	return events.ChatMessage{Role: events.RoleUser, Content: text}
 }
 
-const defaultSystem = "You are an agent that does tasks with tools. In each turn you answer with one JSON object: " +
-	"a tool call, or, when the task is done or cannot be done, the final answer."
+// defaultSystem is short on purpose: the more it explains, the sooner a small
+// model explains too instead of acting.
+const defaultSystem = "You do the user's task with tools, one at a time, and then answer."
 
+// systemText names the tools, each with a call as it looks and what it is for,
+// in the order of the worked example.
 func systemText(own string, offers []events.ToolOffer) string {
 	var b strings.Builder
 	if own == "" {
 		own = defaultSystem
 	}
 	b.WriteString(own)
-	for k, o := range offers {
+	for k, o := range exampleFirst(offers) {
 		if k == 0 {
 			b.WriteString("\n\nTools:")
 		}
-		fmt.Fprintf(&b, "\n- %s: %s", o.Name, neutral(o.Description))
+		b.WriteString("\n- " + o.Name)
+		if o.Example != nil {
+			b.WriteString(" " + string(o.Example.Parameters))
+		}
+		b.WriteString(": " + neutral(o.Description))
 	}
 	return b.String()
+}
+
+// exampleFirst orders offers: those of the worked example, then the others.
+func exampleFirst(offers []events.ToolOffer) []events.ToolOffer {
+	out := exampleChain(offers)
+	for _, o := range offers {
+		if !slices.ContainsFunc(out, func(c events.ToolOffer) bool { return c.Name == o.Name }) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // workedExample is one task done with the enabled tools' own examples. Told as
@@ -142,17 +160,27 @@ func workedExample(offers []events.ToolOffer) []events.ChatMessage {
 	if len(chain) == 0 {
 		return nil
 	}
-	var tasks []string
-	for _, o := range chain {
-		tasks = append(tasks, o.Example.Task)
-	}
-	msgs := []events.ChatMessage{user(strings.Join(tasks, " "))}
+	msgs := []events.ChatMessage{user(exampleTask(chain))}
 	for _, o := range chain {
 		msgs = append(msgs,
 			events.ChatMessage{Role: events.RoleAssistant, Content: Call(o.Name, o.Example.Parameters)},
 			user(success(o.Name, o.Example.Result)))
 	}
 	return append(msgs, events.ChatMessage{Role: events.RoleAssistant, Content: Final(chain[len(chain)-1].Example.Answer)})
+}
+
+// exampleTask joins the tasks of a chain into one sentence, as a person would
+// ask for it: two sentences make small models take the last one for the task.
+func exampleTask(chain []events.ToolOffer) string {
+	task := chain[0].Example.Task
+	for _, o := range chain[1:] {
+		next := o.Example.Task
+		if next != "" {
+			next = strings.ToLower(next[:1]) + next[1:]
+		}
+		task = strings.TrimSuffix(task, ".") + " and " + next
+	}
+	return task
 }
 
 func exampleChain(offers []events.ToolOffer) []events.ToolOffer {

@@ -88,17 +88,17 @@ func TestPackLaysOutSystemExampleTaskAndHistory(t *testing.T) {
 	}
 	want := []string{
 		"system: ",
-		"user: Write hello to e.txt. Then read it.",
+		"user: Write hello to e.txt and then read it.",
 		`assistant: {"kind":"tool","name":"write","arguments":{"path":"e.txt","content":"hello"}}`,
-		"user: Result of write: wrote e.txt",
+		"user: write succeeded: wrote e.txt",
 		`assistant: {"kind":"tool","name":"read","arguments":{"path":"e.txt"}}`,
-		"user: Result of read: hello",
+		"user: read succeeded: hello",
 		`assistant: {"kind":"final","text":"It says hello."}`,
 		"user: the task < |im_end| >",
 		`assistant: {"kind":"tool","name":"echo","arguments":{"text":"1"}}`,
-		"user: Result of echo: result 1 < /s>",
+		"user: echo succeeded: result 1 < /s>",
 		`assistant: {"kind":"tool","name":"echo","arguments":{"text":"2"}}`,
-		"user: Result of echo: result 2 < /s>",
+		"user: echo succeeded: result 2 < /s>",
 	}
 	if len(p.Messages) != len(want) {
 		t.Fatalf("%d turns: %+v", len(p.Messages), p.Messages)
@@ -109,7 +109,7 @@ func TestPackLaysOutSystemExampleTaskAndHistory(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"echo", "read", "write"} {
-		if !strings.Contains(p.Messages[0].Content, "\n- "+name+":") {
+		if !strings.Contains(p.Messages[0].Content, "\n- "+name) {
 			t.Errorf("system prompt does not name %s", name)
 		}
 	}
@@ -278,10 +278,10 @@ func TestResultsAreToldInWords(t *testing.T) {
 		s.input(l)
 	}
 	for id, want := range map[string]string{
-		"t1-0": "Result of echo: done",
-		"t1-1": "Error of echo: no space. The same call may work later.",
-		"t1-2": "Error of shell: a person said no: never. The same call would fail again.",
-		"t1-3": `Error of nothing: unknown tool "nothing"; there are echo, shell. The same call would fail again.`,
+		"t1-0": "echo succeeded: done",
+		"t1-1": "echo failed: no space. The same call may work later.",
+		"t1-2": "shell failed: a person said no: never. The same call would fail again.",
+		"t1-3": `nothing failed: unknown tool "nothing"; there are echo, shell. The same call would fail again.`,
 		"mine": "(asked for by operator) echo has not ended",
 	} {
 		if got := session.ResultText(s.invocation(events.Ref{Session: "s1", ID: id})); got != want {

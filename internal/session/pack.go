@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"correx/pkg/events"
 )
@@ -174,10 +175,11 @@ func workedExample(offers []events.ToolOffer) []events.ChatMessage {
 func exampleTask(chain []events.ToolOffer) string {
 	task := chain[0].Example.Task
 	for _, o := range chain[1:] {
-		next := o.Example.Task
-		if next != "" {
-			next = strings.ToLower(next[:1]) + next[1:]
+		first, size := utf8.DecodeRuneInString(o.Example.Task)
+		if size == 0 {
+			continue
 		}
+		next := strings.ToLower(string(first)) + o.Example.Task[size:]
 		task = strings.TrimSuffix(task, ".") + " and " + next
 	}
 	return task

@@ -294,3 +294,15 @@ func TestResultsAreToldInWords(t *testing.T) {
 		t.Errorf("a long result has %d bytes", len(text))
 	}
 }
+
+func TestExampleTasksAreJoinedWholeLetters(t *testing.T) {
+	s, offers, f := packed(t, 0)
+	offers[1].Example.Task = "Évaluez-le."
+	if got := mustPack(t, s, offers, f, 1, wholeWindow).Messages[1].Content; got != "Write hello to e.txt and évaluez-le." {
+		t.Errorf("task = %q", got)
+	}
+	offers[1].Example.Task = ""
+	if got := mustPack(t, s, offers, f, 1, wholeWindow).Messages[1].Content; got != "Write hello to e.txt." {
+		t.Errorf("task = %q", got)
+	}
+}

@@ -46,7 +46,7 @@ func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, windo
 	history := historyOf(s, f)
 	var tail []events.ChatMessage
 	if len(open) == 0 && len(offers) > 0 {
-		tail = append(tail, user("No more tools may be used. Give the final answer now."))
+		tail = append(tail, user("Say in one sentence what was done."))
 	} else if n := len(history); n > 0 && history[n-1].Role == events.RoleAssistant {
 		tail = append(tail, user("Go on.")) // a grammar needs a turn of its own to answer in
 	}

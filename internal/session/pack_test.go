@@ -212,11 +212,11 @@ func TestPackEndsInATurnToAnswer(t *testing.T) {
 		return p.Messages[len(p.Messages)-1].Content
 	}
 	f.FinalOnly = true
-	if got := last(f, offers); !strings.HasSuffix(got, "Give the final answer now.") {
+	if got := last(f, offers); !strings.HasSuffix(got, "Say in one sentence what was done.") {
 		t.Errorf("the last turn says %q", got)
 	}
 	f.FinalOnly, f.Withdrawn = false, []string{"echo", "read", "write"}
-	if got := last(f, offers); !strings.HasSuffix(got, "Give the final answer now.") {
+	if got := last(f, offers); !strings.HasSuffix(got, "Say in one sentence what was done.") {
 		t.Errorf("with all tools withdrawn it says %q", got)
 	}
 	f.Withdrawn = []string{"echo"}

@@ -120,9 +120,17 @@ func (r *reactor) retry(failed Inference) {
 	}
 	again := *failed.Requested
 	again.Generation.Seed += int64(n)
+	if failed.Failure.Code == events.FailModelOutput {
+		// At temperature 0 no seed changes anything.
+		again.Generation.Temperature = max(again.Generation.Temperature, retryTemperature)
+	}
 	again.Retry = failed.ID
 	r.infer(again)
 }
+
+// retryTemperature is what an answer that was of no use is asked for again with,
+// at least.
+const retryTemperature = 0.3
 
 // failures counts the failed inferences since the last one that was none.
 func (r *reactor) failures() int {

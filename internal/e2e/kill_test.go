@@ -22,13 +22,13 @@ func workScript() testmodel.Script {
 	appendLine := func(n int) string {
 		return testmodel.Call("file_edit", fmt.Sprintf(`{"operation":"append","path":"log.txt","content":"line %d\n"}`, n))
 	}
-	return testmodel.Script{Default: []string{
+	return testmodel.Script{Tasks: map[string][]string{"lines": {
 		testmodel.Call("file_write", `{"operation":"write","path":"log.txt","content":"begin\n"}`),
 		appendLine(1),
 		testmodel.Call("shell", `{"argv":["sleep","0.3"]}`),
 		appendLine(2),
 		testmodel.Final("Two lines are written."),
-	}}
+	}}}
 }
 
 // parts are the processes of one system.
@@ -76,7 +76,7 @@ func killTest(t *testing.T, victim string) {
 	s.approveAll()
 	for n := range rounds(4, 100) {
 		id := events.SessionID(fmt.Sprintf("kill-%d", n))
-		if a := s.api("session.start", fmt.Sprintf(`{"session":%q,"task":"write two lines"}`, id)); !a.OK {
+		if a := s.api("session.start", fmt.Sprintf(`{"session":%q,"task":"write two lines [task:lines]"}`, id)); !a.OK {
 			t.Fatalf("start: %+v", a)
 		}
 		// Killed once the session has so many records, at some moment of the
@@ -138,7 +138,7 @@ func TestKillByFreezing(t *testing.T) {
 	second := s.start("tool-worker", "--name", "w2")
 	for n := range rounds(2, 30) {
 		id := events.SessionID(fmt.Sprintf("freeze-%d", n))
-		if a := s.api("session.start", fmt.Sprintf(`{"session":%q,"task":"write two lines"}`, id)); !a.OK {
+		if a := s.api("session.start", fmt.Sprintf(`{"session":%q,"task":"write two lines [task:lines]"}`, id)); !a.OK {
 			t.Fatalf("start: %+v", a)
 		}
 		owner := s.awaitRunning(id)

@@ -13,11 +13,11 @@ import (
 
 // natsScript writes a file and reads it back.
 func natsScript() testmodel.Script {
-	return testmodel.Script{Default: []string{
+	return testmodel.Script{Tasks: map[string][]string{"rw": {
 		testmodel.Call("file_write", `{"operation":"write","path":"hello.txt","content":"hi"}`),
 		testmodel.Call("file_read", `{"operation":"read","path":"hello.txt"}`),
 		testmodel.Final("It says hi."),
-	}}
+	}}}
 }
 
 // withNATS is a line of shell in which nats is set up as a user sets it up.
@@ -29,7 +29,7 @@ func TestNatsCLITenSessionsBeforeAnyWorker(t *testing.T) {
 	s.events()
 	for n := range 10 {
 		out := s.shell(withNATS(fmt.Sprintf(
-			`nats pub cmd.operator.session.start '{"session":"early-%d","task":"write and read","mode":"auto"}' -J`, n)))
+			`nats pub cmd.operator.session.start '{"session":"early-%d","task":"write and read [task:rw]","mode":"auto"}' -J 2>&1`, n)))
 		if !strings.Contains(out, "COMMANDS") {
 			t.Fatalf("nats pub -J printed %q", out)
 		}
@@ -52,7 +52,7 @@ func TestNatsCLIStartApproveWatchReplay(t *testing.T) {
 	s := newSystem(t, natsScript())
 	s.startParts()
 	var started answer
-	out := s.shell(withNATS(`nats req --raw api.operator.session.start '{"task":"write and read"}'`))
+	out := s.shell(withNATS(`nats req --raw api.operator.session.start '{"task":"write and read [task:rw]"}'`))
 	if err := json.Unmarshal([]byte(out), &started); err != nil || !started.OK || started.Session == "" {
 		t.Fatalf("nats req answered %q: %v", out, err)
 	}
@@ -72,7 +72,7 @@ func TestNatsCLIStartApproveWatchReplay(t *testing.T) {
 	if !strings.Contains(out, digest) {
 		t.Errorf("query.approvals does not show the question:\n%s", out)
 	}
-	out = s.shell(withNATS(`nats pub cmd.operator.tool.approve '{"session":"` + string(id) + `","invocation":"t1-0","digest":"` + digest + `"}' -J`))
+	out = s.shell(withNATS(`nats pub cmd.operator.tool.approve '{"session":"` + string(id) + `","invocation":"t1-0","digest":"` + digest + `"}' -J 2>&1`))
 	if !strings.Contains(out, "COMMANDS") {
 		t.Errorf("nats pub -J printed %q", out)
 	}
@@ -90,7 +90,7 @@ func TestNatsCLIStartApproveWatchReplay(t *testing.T) {
 
 	// Replay: every fact, from the stream, by sequence.
 	replayed := s.shell(withNATS(`nats sub --raw --all --wait 2s 'evt.` + string(id) + `.>'`))
-	for _, want := range []string{`"task":"write and read"`, digest, "It says hi."} {
+	for _, want := range []string{`"task":"write and read [task:rw]"`, digest, "It says hi."} {
 		if !strings.Contains(replayed, want) {
 			t.Errorf("the replay lacks %q", want)
 		}
@@ -106,7 +106,7 @@ func TestNatsCLIStartApproveWatchReplay(t *testing.T) {
 func TestNatsCLIReject(t *testing.T) {
 	s := newSystem(t, natsScript())
 	s.startParts()
-	s.shell(withNATS(`nats req --raw api.operator.session.start '{"session":"no","task":"write and read"}'`))
+	s.shell(withNATS(`nats req --raw api.operator.session.start '{"session":"no","task":"write and read [task:rw]"}'`))
 	s.await("no", "a question", func(st session.State) bool {
 		return len(st.Tools) == 1 && st.Tools[0].Status() == session.ApprovalRequested
 	})

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"database/sql"
 	"fmt"
 	"io"
@@ -26,15 +25,15 @@ import (
 // scripts that print where a program or the model is. In between it waits for
 // what a person would wait to see.
 func TestReadmeTour(t *testing.T) {
-	s := newSystem(t, testmodel.Script{Default: []string{
+	s := newSystem(t, testmodel.Script{Tasks: map[string][]string{"tour": {
 		testmodel.Call("file_write", `{"operation":"write","path":"notes/hello.txt","content":"Hello from Correx"}`),
 		testmodel.Call("file_read", `{"operation":"read","path":"notes/hello.txt"}`),
 		testmodel.Final("It says Hello from Correx."),
-	}})
+	}}})
 	s.state = filepath.Join(s.dir, "correx-tour") // where the tour puts it
 	blocks := tourOf(t)
 	terminals := map[string]*terminal{}
-	for name := range map[string]bool{"1": true, "2": true, "3": true} {
+	for _, name := range []string{"1", "2", "3"} {
 		terminals[name] = s.newTerminal(checkout(s))
 	}
 	at := 0
@@ -91,6 +90,9 @@ func TestReadmeTour(t *testing.T) {
 	up.interrupt()
 }
 
+// tourTask is the task of the tour, to which the scripted model needs a mark.
+const tourTask = "Write Hello from Correx to notes/hello.txt and read it back."
+
 // A block is a piece of shell in README, marked with the terminal it is for.
 type block struct{ terminal, text string }
 
@@ -100,7 +102,7 @@ func tourOf(t *testing.T) []block {
 	t.Helper()
 	var all []block
 	for _, m := range tourBlock.FindAllStringSubmatch(document(t, "README.md"), -1) {
-		all = append(all, block{m[1], m[2]})
+		all = append(all, block{m[1], strings.ReplaceAll(m[2], tourTask, testmodel.Task("tour", tourTask))})
 	}
 	return all
 }
@@ -261,126 +263,4 @@ func (s *system) runQueries() {
 	if tried < 5 {
 		s.t.Errorf("only %d queries were found", tried)
 	}
-}
-
-// TestDocumentedCommandsExist holds every subcommand and flag that the documents
-// name against the help of the programs.
-func TestDocumentedCommandsExist(t *testing.T) {
-	help := helpOf(t, testenv.Bin(t))
-	files, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	adrs, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "adr", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, path := range append(append(files, adrs...), filepath.Join(testenv.Root(), "README.md")) {
-		name, err := filepath.Rel(testenv.Root(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range codeOf(document(t, name)) {
-			found += checkCommands(t, help, name, line)
-		}
-	}
-	if found < 20 {
-		t.Errorf("only %d commands were found in the documents", found)
-	}
-}
-
-var (
-	span    = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
-	command = regexp.MustCompile(`(?:^|[\s(|"])(bus|projector|tool-worker|model-worker)((?: +[^\s|&;)"]+)*)`)
-	flag    = regexp.MustCompile(`^--?[a-z][a-z-]*`)
-)
-
-// codeOf returns what stands in code, line by line: fenced blocks and spans.
-func codeOf(text string) []string {
-	var code []string
-	fenced, plain := false, ""
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			fenced = !fenced
-		case fenced:
-			code = append(code, strings.TrimSpace(line))
-		default:
-			plain += line
-		}
-	}
-	for _, m := range span.FindAllStringSubmatch(plain, -1) {
-		code = append(code, strings.ReplaceAll(m[1], "\n", " "))
-	}
-	return code
-}
-
-// checkCommands checks the commands in one line of code; it returns how many
-// there are.
-func checkCommands(t *testing.T, help map[string]string, where, line string) int {
-	n := 0
-	for _, m := range command.FindAllStringSubmatch(line, -1) {
-		program, words := m[1], strings.Fields(m[2])
-		if len(words) == 0 {
-			continue
-		}
-		path := program
-		for len(words) > 0 && help[path+" "+words[0]] != "" {
-			path, words = path+" "+words[0], words[1:]
-		}
-		if path == program && !strings.HasPrefix(words[0], "-") {
-			if regexp.MustCompile(`^[a-z]`).MatchString(words[0]) && program == "bus" {
-				t.Errorf("%s: %q: %s has no command %q", where, line, program, words[0])
-			}
-			continue
-		}
-		n++
-		for _, w := range words {
-			if f := flag.FindString(w); f != "" && !strings.Contains(help[path], f+" ") && !strings.Contains(help[path], f+",") {
-				t.Errorf("%s: %q: %s has no flag %s", where, line, path, f)
-			}
-		}
-	}
-	return n
-}
-
-// helpOf returns the help of each program and each of its subcommands.
-func helpOf(t *testing.T, bin string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	var visit func(path []string)
-	visit = func(path []string) {
-		out, err := exec.Command(filepath.Join(bin, path[0]), append(path[1:], "--help")...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v --help: %v\n%s", path, err, out)
-		}
-		all[strings.Join(path, " ")] = string(out)
-		for _, sub := range subcommands(string(out)) {
-			if sub != "help" && sub != "completion" {
-				visit(append(append([]string{}, path...), sub))
-			}
-		}
-	}
-	for _, program := range []string{"bus", "projector", "tool-worker", "model-worker"} {
-		visit([]string{program})
-	}
-	all["bus help"], all["bus completion"] = all["bus"], all["bus"]
-	return all
-}
-
-var subcommand = regexp.MustCompile(`^  ([a-z][a-z-]*) {2,}\S`)
-
-// subcommands reads the names of the lists that stand between Usage and Flags.
-func subcommands(help string) []string {
-	_, rest, _ := strings.Cut(help, "\nUsage:\n")
-	lists, _, _ := strings.Cut(rest, "\nFlags:\n")
-	var names []string
-	lines := bufio.NewScanner(strings.NewReader(lists))
-	for lines.Scan() {
-		if m := subcommand.FindStringSubmatch(lines.Text()); m != nil {
-			names = append(names, m[1])
-		}
-	}
-	return names
 }

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"correx/internal/testenv"
+)
+
+// TestDocumentedCommandsExist holds every subcommand and flag that the documents
+// name against the help of the programs.
+func TestDocumentedCommandsExist(t *testing.T) {
+	help := helpOf(t, testenv.Bin(t))
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	adrs, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "adr", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range append(append(files, adrs...), filepath.Join(testenv.Root(), "README.md")) {
+		name, err := filepath.Rel(testenv.Root(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range codeOf(document(t, name)) {
+			found += checkCommands(t, help, name, line)
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d commands were found in the documents", found)
+	}
+}
+
+// later is what the design names and nobody has built yet.
+var later = map[string]bool{"bus audit verify": true, "bus replay --verify": true}
+
+var (
+	span    = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
+	command = regexp.MustCompile(`(?:^|[\s(|"])(bus|projector|tool-worker|model-worker)((?: +[^\s|&;)"]+)*)`)
+	word    = regexp.MustCompile(`^[a-z]`)
+	flag    = regexp.MustCompile(`^--?[a-z][a-z-]*`)
+)
+
+// codeOf returns what stands in code, line by line: fenced blocks and spans.
+func codeOf(text string) []string {
+	var code []string
+	fenced, plain := false, ""
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced = !fenced
+		case fenced:
+			code = append(code, strings.TrimSpace(line))
+		default:
+			plain += line
+		}
+	}
+	for _, m := range span.FindAllStringSubmatch(plain, -1) {
+		code = append(code, strings.ReplaceAll(m[1], "\n", " "))
+	}
+	return code
+}
+
+// checkCommands checks the commands in one line of code; it returns how many
+// there are.
+func checkCommands(t *testing.T, help map[string]string, where, line string) int {
+	n := 0
+	if later[line] {
+		return 0
+	}
+	for _, m := range command.FindAllStringSubmatch(line, -1) {
+		program, words := m[1], strings.Fields(m[2])
+		if len(words) == 0 {
+			continue
+		}
+		path := program
+		for len(words) > 0 && help[path+" "+words[0]] != "" {
+			path, words = path+" "+words[0], words[1:]
+		}
+		if path == program && !strings.HasPrefix(words[0], "-") {
+			if program == "bus" && word.MatchString(words[0]) {
+				t.Errorf("%s: %q: %s has no command %q", where, line, program, words[0])
+			}
+			continue
+		}
+		n++
+		for _, w := range words {
+			if f := flag.FindString(w); f != "" && !strings.Contains(help[path], f+" ") && !strings.Contains(help[path], f+",") {
+				t.Errorf("%s: %q: %s has no flag %s", where, line, path, f)
+			}
+		}
+	}
+	return n
+}
+
+// helpOf returns the help of each program and each of its subcommands.
+func helpOf(t *testing.T, bin string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	var visit func(path []string)
+	visit = func(path []string) {
+		out, err := exec.Command(filepath.Join(bin, path[0]), append(path[1:], "--help")...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v --help: %v\n%s", path, err, out)
+		}
+		all[strings.Join(path, " ")] = string(out)
+		for _, sub := range subcommands(string(out)) {
+			if sub != "help" && sub != "completion" {
+				visit(append(append([]string{}, path...), sub))
+			}
+		}
+	}
+	for _, program := range []string{"bus", "projector", "tool-worker", "model-worker"} {
+		visit([]string{program})
+	}
+	all["bus help"], all["bus completion"] = all["bus"], all["bus"]
+	return all
+}
+
+var (
+	heading    = regexp.MustCompile(`^[A-Z].*:$`)
+	subcommand = regexp.MustCompile(`^  ([a-z][a-z-]*) +\S`)
+)
+
+// subcommands reads the names from the lists of a help, which stand between
+// Usage and Flags.
+func subcommands(help string) []string {
+	_, rest, _ := strings.Cut(help, "\nUsage:\n")
+	rest, _, _ = strings.Cut(rest, "\nFlags:\n")
+	var names []string
+	list := false
+	for line := range strings.Lines(rest) {
+		line = strings.TrimSuffix(line, "\n")
+		switch m := subcommand.FindStringSubmatch(line); {
+		case heading.MatchString(line):
+			list = line != "Examples:"
+		case list && m != nil:
+			names = append(names, m[1])
+		}
+	}
+	return names
+}

@@ -31,10 +31,12 @@ func (b *bench) calls(ctx context.Context, sync string) (row, error) {
 	if _, err := s.rate(ctx, 2*time.Second); err != nil { // to warm up
 		return row{}, err
 	}
+	s.stages.reset()
 	value, err := s.rate(ctx, b.span)
 	if err != nil {
 		return row{}, err
 	}
+	b.explain(s)
 	after, err := f.rate(ctx, inFlight, b.span/2)
 	if err != nil {
 		return row{}, err
@@ -89,6 +91,7 @@ func (b *bench) latency(ctx context.Context) (row, error) {
 	if _, err := s.rate(ctx, time.Second); err != nil { // to warm up
 		return row{}, err
 	}
+	s.stages.reset()
 	before, err := f.latency(ctx, latencyCalls/2)
 	if err != nil {
 		return row{}, err
@@ -102,9 +105,17 @@ func (b *bench) latency(ctx context.Context) (row, error) {
 		}
 		times[k] = float64(time.Since(begin).Microseconds()) / 1000
 	}
+	b.explain(s)
 	after, err := f.latency(ctx, latencyCalls/2)
 	if err != nil {
 		return row{}, err
 	}
 	return row{Value: median(times), Unit: "ms", Floor: (before + after) / 2}, nil
+}
+
+// explain prints where the time of the calls went, if that was asked for.
+func (b *bench) explain(s *system) {
+	if b.stages {
+		s.stages.print()
+	}
 }

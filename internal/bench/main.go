@@ -46,6 +46,8 @@ type bench struct {
 	root string        // of the module
 	dir  string        // scratch
 	span time.Duration // of one measurement
+
+	stages bool // print where the time goes
 }
 
 func main() {
@@ -68,6 +70,7 @@ func run(ctx context.Context) error {
 	only := flag.String("run", "", "rows, separated by commas (default all)")
 	out := flag.String("out", filepath.Join("bench", "results.json"), "where the results go")
 	span := flag.Duration("span", 8*time.Second, "length of one measurement")
+	stages := flag.Bool("stages", false, "print where the time of calls goes")
 	flag.Parse()
 	root, err := os.Getwd()
 	if err != nil {
@@ -81,7 +84,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{root: root, dir: dir, span: *span}
+	b := &bench{root: root, dir: dir, span: *span, stages: *stages}
 	var rows []row
 	for _, m := range benchmarks {
 		if *only != "" && !slices.Contains(strings.Split(*only, ","), m.name) {

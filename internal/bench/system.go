@@ -24,9 +24,10 @@ type system struct {
 	requester, approver *nats.Conn
 	js                  jetstream.JetStream // the requester's
 
-	procs []*exec.Cmd
-	mu    sync.Mutex
-	wait  map[string]chan string // by invocation: how it ended
+	procs  []*exec.Cmd
+	mu     sync.Mutex
+	wait   map[string]chan string // by invocation: how it ended
+	stages stages
 }
 
 const benchConfig = `
@@ -45,6 +46,7 @@ func (b *bench) newSystem(ctx context.Context, sync string) (*system, error) {
 		return nil, err
 	}
 	s := &system{wait: map[string]chan string{}}
+	s.stages.reset()
 	for _, args := range [][]string{{"bus", "serve", "--sync", sync}, {"tool-worker"}} {
 		cmd := exec.Command(filepath.Join(b.root, "bin", args[0]), args[1:]...)
 		cmd.Env = append(os.Environ(), "CORREX_STATE="+state, "CORREX_LOG_LEVEL=warn")
@@ -85,6 +87,7 @@ func (s *system) connect(ctx context.Context, state string) (err error) {
 // see approves what is asked and tells the requester what ended.
 func (s *system) see(m *nats.Msg) {
 	r := events.Decode(0, time.Time{}, m.Subject, events.Header(m.Header), m.Data)
+	s.stages.reached(r.Aggregate.ID, strings.Split(m.Subject, ".")[4])
 	switch f := r.Fact.(type) {
 	case events.ApprovalRequested:
 		body, err := events.EncodeCommand(events.ToolApprove{Invocation: events.ToolInvocationID(f.ID), Digest: f.Digest})
@@ -124,6 +127,7 @@ func (s *system) call(ctx context.Context, id string) error {
 	s.mu.Lock()
 	s.wait[id] = ch
 	s.mu.Unlock()
+	s.stages.reached(id, "asked for")
 	if _, err := s.js.Publish(ctx, "cmd.operator.tool.request", body); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"correx/pkg/events"
 )
@@ -49,8 +50,22 @@ func (s *Subscriber) find(ctx context.Context, consumer string, w *wait) (jetstr
 	return s.cfg.JetStream.Consumer(ctx, s.cfg.Stream, consumer)
 }
 
-// iterate pulls one message at a time, while there is a free slot.
+// maxPulls bounds how many pulls of one consumer wait at the server at one time.
+// Each brings one message, so that none waits here for a slot while its ack wait
+// runs; several of them hide the time that each takes there and back.
+const maxPulls = 16
+
+// iterate pulls until one of its pulls fails.
 func (s *Subscriber) iterate(ctx context.Context, cons jetstream.Consumer, name string, out chan<- *message.Message) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(s.cfg.Slots, maxPulls) {
+		g.Go(func() error { return s.one(ctx, cons, name, out) })
+	}
+	return g.Wait()
+}
+
+// one pulls one message at a time, while there is a free slot.
+func (s *Subscriber) one(ctx context.Context, cons jetstream.Consumer, name string, out chan<- *message.Message) error {
 	it, err := cons.Messages(jetstream.PullMaxMessages(1), jetstream.PullExpiry(30*time.Second), jetstream.PullHeartbeat(silence/2))
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func (c *client) awaitWorkers(ctx context.Context, roles []events.WorkerRole) (s
 	defer cancel()
 	all := func(r events.Record) bool {
 		world = session.EvolveWorld(world, r)
-		if f, ok := r.Fact.(events.WorkerStarted); ok && f.Role == events.RoleKernel {
+		if f, ok := r.Fact.(events.WorkerStarted); ok && session.SettingsOf(f) != nil {
 			world.Workers = map[events.WorkerID]session.Worker{} // those are of a former run
 		}
 		return !slices.ContainsFunc(roles, func(role events.WorkerRole) bool { return !hasRole(world, role) })

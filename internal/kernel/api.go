@@ -147,20 +147,20 @@ func (k *Kernel) answer(r events.Record) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.recent.put(id, a)
 	if ch := k.answers[id]; ch != nil {
 		select {
 		case ch <- a:
 		default:
 		}
-		return
 	}
-	k.recent.put(id, a)
 }
 
 // recent keeps the answers to the latest commands: a fact can be folded before
-// the request that it answers has its acknowledgement.
+// the request that it answers has its acknowledgement, and a command that another
+// kernel rejected can be delivered to this one.
 type recent struct {
-	ring [1024]events.CommandID
+	ring [8192]events.CommandID
 	next int
 	m    map[events.CommandID]Answer
 }

@@ -26,6 +26,7 @@ type wish struct {
 	slot    bool      // counts against maxCommands
 	wake    time.Time // while it waits for what it refers to
 	checked uint64    // EVENTS was read up to here before rejecting
+	again   bool      // it may have been decided before: by an earlier kernel, or another
 }
 
 // commandStream is COMMANDS as the kernel reads it.
@@ -33,6 +34,7 @@ type commandStream struct {
 	consumer jetstream.Consumer
 	created  string // creation time of the stream, in base 36 seconds
 	ackWait  time.Duration
+	before   uint64 // last command when the kernel began
 }
 
 func (c *commandStream) open(ctx context.Context, js jetstream.JetStream) error {
@@ -45,6 +47,7 @@ func (c *commandStream) open(ctx context.Context, js jetstream.JetStream) error 
 		return fmt.Errorf("open consumer %s of %s: %w; `bus streams apply` makes it", commandConsumer, commandStreamName, err)
 	}
 	c.created = strconv.FormatInt(s.CachedInfo().Created.Unix(), 36)
+	c.before = s.CachedInfo().State.LastSeq
 	c.ackWait = c.consumer.CachedInfo().Config.AckWait
 	return nil
 }
@@ -101,7 +104,7 @@ func (k *Kernel) takeOn(ctx context.Context, m jetstream.Msg) {
 	}
 	w := &wish{
 		Wish: events.DecodeCommand(command, meta.Sequence.Stream, meta.Timestamp, m.Subject(), events.Header(m.Headers()), m.Data()),
-		msg:  m, slot: true,
+		msg:  m, slot: true, again: meta.NumDelivered > 1 || meta.Sequence.Stream <= k.commands.before,
 	}
 	k.hold(w)
 	id, ok := session.KeyOf(w.Wish)
@@ -121,17 +124,15 @@ func (k *Kernel) spawn(f func()) {
 	go func() { defer k.work.Done(); f() }()
 }
 
-// creates reports whether a command opens a key of its own, whose name was
-// derived from the command: then nothing can be on the log before it, unless it
-// was carried out already, and that the log says by a conflict.
+// creates reports whether a command opens a key. Then nothing should be on the
+// log before it, and nothing is read; if something is, the log says so by a
+// conflict, and the key reads it then.
 func creates(w events.Wish) bool {
 	switch b := w.Command.(type) {
-	case events.SessionStart:
-		return b.Session == ""
+	case events.SessionStart, events.InferenceRun:
+		return true
 	case events.ToolRun:
-		return b.Invocation == "" && (b.Session == "" || b.Session == events.System)
-	case events.InferenceRun:
-		return b.Inference == ""
+		return b.Session == "" || b.Session == events.System
 	}
 	return false
 }
@@ -144,6 +145,17 @@ func (k *Kernel) carryOut(e *key) bool {
 	for n, w := range e.pending {
 		state := e.view()
 		if _, done := state.Cites(w.ID); done {
+			k.settle(w)
+			continue
+		}
+		switch rejected, err := k.rejectedBefore(w); {
+		case err != nil:
+			e.pending = append(rest, e.pending[n:]...)
+			if k.pause("look for an earlier rejection", err) {
+				k.nudgeBusy(e)
+			}
+			return false
+		case rejected:
 			k.settle(w)
 			continue
 		}
@@ -196,6 +208,33 @@ func (k *Kernel) upToDate(e *key, w *wish) bool {
 		k.nudgeBusy(e)
 	}
 	return false
+}
+
+// rejectedBefore reports whether the log rejects a command already. That stands
+// in an aggregate of its own, so that no state knows it; without a look there, a
+// command whose rejection was not acknowledged would be carried out once its
+// grounds are gone.
+func (k *Kernel) rejectedBefore(w *wish) (bool, error) {
+	k.mu.Lock()
+	a, known := k.recent.get(w.ID)
+	k.mu.Unlock()
+	if known && !a.OK {
+		return true, nil
+	}
+	if !w.again {
+		return false, nil
+	}
+	recs, err := k.Log.Read(k.ctx, events.Aggregate{Session: events.System, Kind: events.KindCommand, ID: string(w.ID)})
+	if err != nil {
+		return false, err
+	}
+	w.again = false
+	for _, r := range recs {
+		if _, ok := r.Fact.(events.CommandRejected); ok {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // reject answers a command by a fact of its own aggregate.

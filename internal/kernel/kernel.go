@@ -86,6 +86,9 @@ func New(o Options) (*Kernel, error) {
 	if o.Conn == nil || o.JS == nil || o.Log == nil || o.Signer == nil || o.Consumer == nil {
 		return nil, errors.New("make kernel: connection, log, signer and consumers are needed")
 	}
+	if !o.Worker.IsKernel() {
+		return nil, fmt.Errorf("make kernel: %q is no name of a kernel; those are %v", o.Worker, events.KernelNames())
+	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -116,10 +119,10 @@ func (k *Kernel) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	k.ctx = ctx
-	if err := k.commands.open(ctx, k.JS); err != nil {
-		return err
+	announced, err := k.enter(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil // asked to stop before it had begun
 	}
-	announced, err := k.announce(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,6 +145,14 @@ func (k *Kernel) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// enter opens COMMANDS and announces the kernel; see [Kernel.announce].
+func (k *Kernel) enter(ctx context.Context) (uint64, error) {
+	if err := k.commands.open(ctx, k.JS); err != nil {
+		return 0, err
+	}
+	return k.announce(ctx)
 }
 
 // begin is called once, when all that was on the log at the start is folded.
@@ -212,6 +223,9 @@ func (k *Kernel) fold(r events.Record) {
 }
 
 func (k *Kernel) evolveWorld(r events.Record) {
+	for _, p := range session.Presumes(r) {
+		k.logger.Error("alarm: announcement is not believed", "seq", r.Seq, "claim", p)
+	}
 	next := session.EvolveWorld(*k.world.Load(), r)
 	k.world.Store(&next)
 	switch r.Fact.(type) {

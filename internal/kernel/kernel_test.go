@@ -48,23 +48,29 @@ func start(t *testing.T, s events.Settings) *bench {
 	b := &bench{t: t, ctx: natstest.Context(t), bus: natstest.Server(t)}
 	b.nc = b.bus.Connect(t)
 	b.js = natstest.JetStream(t, b.nc)
-	spec, err := streams.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := streams.MakePlan(b.ctx, b.js, spec, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := streams.Apply(b.ctx, b.js, plan, false); err != nil {
-		t.Fatal(err)
-	}
+	b.applyStreams()
+	var err error
 	if b.key, err = nkeys.CreateUser(); err != nil {
 		t.Fatal(err)
 	}
 	b.log = b.open("test")
 	b.stop = b.kernel("kernel", s)
 	return b
+}
+
+func (b *bench) applyStreams() {
+	b.t.Helper()
+	spec, err := streams.Default()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	plan, err := streams.MakePlan(b.ctx, b.js, spec, 1)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := streams.Apply(b.ctx, b.js, plan, false); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *bench) open(source string) *eventlog.Log {
@@ -162,11 +168,18 @@ func (b *bench) append(f events.Fact) uint64 {
 	return seq
 }
 
-// offer announces a worker with an echo tool of a tier and a model.
+func echoOffer(tier events.Tier) events.ToolOffer {
+	return events.ToolOffer{Name: "echo", Token: "echo", Tier: tier, Digest: "d1", Schema: events.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`)}
+}
+
+// offer announces a worker with an echo tool of a tier, and one with a model.
 func (b *bench) offer(tier events.Tier) {
 	b.append(events.WorkerStarted{
 		Ref: events.Ref{Session: events.System, ID: "w1"}, Role: events.RoleToolWorker, Boot: "b1",
-		Tools:  []events.ToolOffer{{Name: "echo", Token: "echo", Tier: tier, Digest: "d1", Schema: events.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`)}},
+		Tools: []events.ToolOffer{{Name: "echo", Token: "echo", Tier: tier, Digest: "d1", Schema: events.Raw(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`)}},
+	})
+	b.append(events.WorkerStarted{
+		Ref: events.Ref{Session: events.System, ID: "m1"}, Role: events.RoleModelWorker, Boot: "b1",
 		Models: []events.ModelOffer{{Name: "m", Token: "m", ContextSize: 4096}},
 	})
 }

@@ -28,6 +28,7 @@ type key struct {
 	state   session.State
 	loaded  bool            // the state has all that the log had when the key was made
 	own     uint64          // do not react before the fold has passed this
+	mine    []uint64        // own records that the fold has not passed
 	ahead   []events.Record // own records of a single aggregate that the fold has not passed
 	pending []*wish         // commands not decided yet, in order
 	refused conflict        // the latest refusal, to see one that nothing explains
@@ -176,9 +177,17 @@ func (k *Kernel) evolve(e *key, r events.Record) {
 	alarms := len(e.state.Alarms)
 	e.state = session.Evolve(e.state, r)
 	e.ahead = slices.DeleteFunc(e.ahead, func(a events.Record) bool { return a.Seq <= r.Seq })
-	if len(e.state.Alarms) > alarms && r.Err == nil {
-		a := e.state.Alarms[len(e.state.Alarms)-1]
+	mine := slices.Contains(e.mine, r.Seq)
+	e.mine = slices.DeleteFunc(e.mine, func(seq uint64) bool { return seq <= r.Seq })
+	if len(e.state.Alarms) == alarms {
+		return
+	}
+	a := e.state.Alarms[len(e.state.Alarms)-1]
+	if r.Err == nil { // else fold has said so
 		k.logger.Warn("alarm: record does not hold", "seq", a.Seq, "subject", a.Subject, "err", a.Reason)
+	}
+	if mine { // the same decision would be made, and accepted, for ever
+		k.giveUp(e, "a decision of the kernel does not hold: "+a.Reason)
 	}
 }
 
@@ -255,6 +264,7 @@ func (k *Kernel) append(e *key, d session.Decision) bool {
 // single aggregate the condition of the append proves that nothing came between,
 // so that the key can go on at once.
 func (k *Kernel) appended(e *key, f events.Fact, seq uint64) {
+	e.mine = append(e.mine, seq)
 	if e.id.Kind == "" {
 		e.own = max(e.own, seq)
 		return

@@ -129,7 +129,7 @@ func (o *offers) read(ctx context.Context, through uint64) error {
 	}
 	for _, r := range recs {
 		if f, ok := r.Fact.(events.WorkerStarted); ok {
-			for _, t := range f.Tools {
+			for _, t := range session.ToolsOf(f) {
 				o.known[events.ToolRef{Name: t.Name, Digest: t.Digest}] = t
 			}
 		}

@@ -89,7 +89,7 @@ func TestOffersByDigest(t *testing.T) {
 	log := &shelf{}
 	o := newOffers(log)
 	worker := func(digest string) uint64 {
-		return log.add(t, events.WorkerStarted{Ref: events.Ref{Session: events.System, ID: "w"},
+		return log.add(t, events.WorkerStarted{Ref: events.Ref{Session: events.System, ID: "w"}, Role: events.RoleToolWorker,
 			Tools: []events.ToolOffer{{Name: "echo", Digest: digest, Description: digest}}})
 	}
 	before := worker("old")

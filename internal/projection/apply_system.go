@@ -1,6 +1,9 @@
 package projection
 
-import "correx/pkg/events"
+import (
+	"correx/internal/session"
+	"correx/pkg/events"
+)
 
 // worker keeps the latest announcement of each worker, and what it offers.
 func (w *Writer) worker(r events.Record) error {
@@ -16,8 +19,8 @@ func (w *Writer) worker(r events.Record) error {
 
 func (w *Writer) workerStarted(r events.Record, f events.WorkerStarted) error {
 	var settings any
-	if f.Settings != nil {
-		settings = jsonText(f.Settings)
+	if s := session.SettingsOf(f); s != nil {
+		settings = jsonText(s)
 	}
 	id := r.Aggregate.ID
 	err := w.exec(`INSERT INTO workers
@@ -31,10 +34,10 @@ func (w *Writer) workerStarted(r events.Record, f events.WorkerStarted) error {
 	if err != nil {
 		return err
 	}
-	if err := w.offeredTools(r, f.Tools); err != nil {
+	if err := w.offeredTools(r, session.ToolsOf(f)); err != nil {
 		return err
 	}
-	return w.offeredModels(r, f.Models)
+	return w.offeredModels(r, session.ModelsOf(f))
 }
 
 func (w *Writer) offeredTools(r events.Record, tools []events.ToolOffer) error {

@@ -147,4 +147,6 @@ func ends(s *story) {
 	s.add(events.WorkerStarted{Ref: ref("system", "w1"), Role: events.RoleToolWorker, Boot: "boot2", Host: "box", PID: 21, Version: "0.1.0",
 		Tools: []events.ToolOffer{{Name: "echo", Token: "echo", Tier: events.T0, Digest: "offer-echo"}}})
 	s.add(events.WorkerStarted{Ref: ref("system", "m1"), Role: events.RoleModelWorker, Boot: "m2", Host: "box", PID: 22, Version: "0.1.0"})
+	s.add(events.WorkerStarted{Ref: ref("system", "w8"), Role: events.RoleKernel, Boot: "b", Host: "box", PID: 23, Version: "0.1.0",
+		Settings: &events.Settings{Mode: events.ModeAuto}, Tools: []events.ToolOffer{{Name: "bait", Token: "bait"}}, Models: []events.ModelOffer{{Name: "bait", Token: "bait"}}})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"correx/internal/session"
@@ -35,7 +36,8 @@ func newFolds(w *Writer) folds {
 
 // step folds r. It returns the fact that r stands for, which is another than
 // r.Fact for an end that cannot be read, or nil when r does not hold; fault is
-// why, or why an end could not be read. Err is the database's.
+// why, or why an end could not be read, or what an announcement says that is not
+// believed. Err is the database's.
 func (f *folds) step(r events.Record) (fact events.Fact, fault, err error) {
 	a := r.Aggregate
 	switch {
@@ -54,6 +56,9 @@ func (f *folds) step(r events.Record) (fact events.Fact, fault, err error) {
 		return nil, fmt.Errorf("facts of a %s are of %q, not of a session", a.Kind, events.System), nil
 	case a.Kind == events.KindCommand:
 		return f.command(r)
+	}
+	if claims := session.Presumes(r); claims != nil {
+		return r.Fact, fmt.Errorf("not believed: %s", strings.Join(claims, "; ")), nil
 	}
 	return r.Fact, nil, nil
 }

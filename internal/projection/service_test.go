@@ -102,7 +102,7 @@ func TestQueries(t *testing.T) {
 		{"session", `{"session":"system"}`, []string{"type", "invocation"}, "invocation i1; invocation i2; inference <nil>"},
 		{"approvals", ``, []string{"session", "invocation", "tool", "tier", "why", "parameters", "diff", "deadline"},
 			"s2 waits shell T2 mode prompt map[argv:[true]] <nil> 2026-01-02T05:00:00.000000000Z"},
-		{"workers", ``, []string{"worker", "state"}, "kernel STOPPED; w1 RUNNING; m1 RUNNING"},
+		{"workers", ``, []string{"worker", "state"}, "kernel STOPPED; w1 RUNNING; m1 RUNNING; w8 RUNNING"},
 		{"workers", `{"state":"stopped"}`, []string{"worker"}, "kernel"},
 		{"tools", ``, []string{"tool", "worker", "available"}, "echo w1 true"},
 		{"models", ``, []string{"model", "worker", "state", "available"}, "bad m1 UNLOADED false; smol:135m m1 UNLOADED false"},
@@ -112,7 +112,7 @@ func TestQueries(t *testing.T) {
 		{"search", `{"text":"WRITE read"}`, []string{"seq", "session", "source", "text"}, "10 s1 task write <a> & read it"},
 		{"search", `{"text":"done","session":"s2"}`, []string{"seq"}, ""},
 		{"search", `{"text":"nothing \"of the sort"}`, []string{"seq"}, ""},
-		{"status", ``, []string{"applied", "lag", "stream"}, "83 0 EVENTS"},
+		{"status", ``, []string{"applied", "lag", "stream"}, "84 0 EVENTS"},
 	} {
 		if hasFTS == "none" && c.request == `{"text":"WRITE read"}` {
 			c.request = `{"text":"WRITE <A>"}` // a part of the text, not words
@@ -152,7 +152,8 @@ func TestPages(t *testing.T) {
 			}
 		}
 		s.add(events.WorkerStarted{Ref: ref("system", "w"), Role: events.RoleToolWorker,
-			Tools:  []events.ToolOffer{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+			Tools: []events.ToolOffer{{Name: "a"}, {Name: "b"}, {Name: "c"}}})
+		s.add(events.WorkerStarted{Ref: ref("system", "m"), Role: events.RoleModelWorker,
 			Models: []events.ModelOffer{{Name: "a", Token: "a"}, {Name: "b", Token: "b"}, {Name: "c", Token: "c"}}})
 	}
 	nc, _ := serving(t, tell)

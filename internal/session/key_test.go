@@ -43,7 +43,7 @@ func TestEveryCommandHasTheKeyOfItsFact(t *testing.T) {
 		}
 		// What carries the command out is folded into the state of the same key.
 		w := session.EvolveWorld(session.World{}, events.Record{Aggregate: events.Aggregate{Session: events.System}, Fact: events.WorkerStarted{
-			Ref: events.Ref{Session: events.System, ID: "m1"}, Models: []events.ModelOffer{{Name: "m", Token: "m"}}}})
+			Ref: events.Ref{Session: events.System, ID: "m1"}, Role: events.RoleModelWorker, Models: []events.ModelOffer{{Name: "m", Token: "m"}}}})
 		a := session.Handle(session.State{ID: got.Session}, w, events.Wish{ID: "7-abc", Actor: "op", Command: c.command}, epoch)
 		if d := a.Decision; d != nil {
 			of, _ := session.KeyOfRecord(events.Record{Aggregate: events.AggregateOf(d.Fact)})
@@ -100,7 +100,7 @@ func TestModelsArePickedByNameThenByScore(t *testing.T) {
 		t.Error("a model where there is none")
 	}
 	w = session.EvolveWorld(w, events.Record{Seq: 1, Aggregate: events.Aggregate{Session: events.System}, Fact: events.WorkerStarted{
-		Ref: events.Ref{Session: events.System, ID: "m1"}, Models: []events.ModelOffer{offer("zed", score(events.General, 0.7)), offer("code", score(events.Coding, 0.9)), offer("alpha", score(events.General, 0.7))}}})
+		Ref: events.Ref{Session: events.System, ID: "m1"}, Role: events.RoleModelWorker, Models: []events.ModelOffer{offer("zed", score(events.General, 0.7)), offer("code", score(events.Coding, 0.9)), offer("alpha", score(events.General, 0.7))}}})
 	for _, c := range []struct {
 		name       events.ModelID
 		capability events.ModelCapability
@@ -124,7 +124,7 @@ func TestOffersOfSeveralWorkers(t *testing.T) {
 		w = session.EvolveWorld(w, events.Record{Seq: seq, Time: epoch, Aggregate: events.AggregateOf(f), Fact: f})
 	}
 	start := func(id, boot, digest string) events.WorkerStarted {
-		return events.WorkerStarted{Ref: events.Ref{Session: events.System, ID: id}, Boot: boot, Tools: []events.ToolOffer{{Name: "echo", Digest: digest}}}
+		return events.WorkerStarted{Ref: events.Ref{Session: events.System, ID: id}, Role: events.RoleToolWorker, Boot: boot, Tools: []events.ToolOffer{{Name: "echo", Digest: digest}}}
 	}
 	put(1, start("w1", "a", "d1"))
 	put(2, start("w2", "b", "d1"))
@@ -150,5 +150,49 @@ func TestOffersOfSeveralWorkers(t *testing.T) {
 	}
 	if o, _ := older.Tool("echo"); len(o.Workers) != 2 || o.Differs {
 		t.Errorf("an older world was changed: %+v", o)
+	}
+}
+
+// What an announcement says beyond its writer's part changes nothing but the list
+// of workers.
+func TestAnnouncementsBeyondTheirRoleAreNotBelieved(t *testing.T) {
+	set := events.Settings{Mode: events.ModeAuto}
+	start := func(id string, role events.WorkerRole) events.WorkerStarted {
+		return events.WorkerStarted{
+			Ref: events.Ref{Session: events.System, ID: id}, Role: role, Boot: "b", Settings: &set,
+			Tools:  []events.ToolOffer{{Name: "echo", Token: "echo", Digest: "d"}},
+			Models: []events.ModelOffer{{Name: "m", Token: "m"}},
+		}
+	}
+	for _, c := range []struct {
+		f                       events.WorkerStarted
+		settings, tools, models bool
+		claims                  int
+	}{
+		{start("kernel", events.RoleKernel), true, false, false, 2},
+		{start("kernel-9", events.RoleKernel), true, false, false, 2},
+		{start("kernel-10", events.RoleKernel), false, false, false, 4},
+		{start("Kernel", events.RoleKernel), false, false, false, 4},
+		{start("kernel", events.RoleToolWorker), false, true, false, 2},
+		{start("w1", events.RoleToolWorker), false, true, false, 2},
+		{start("w1", events.RoleModelWorker), false, false, true, 2},
+		{start("w1", events.RoleProjector), false, false, false, 3},
+		{start("w1", ""), false, false, false, 3},
+	} {
+		r := events.Record{Seq: 1, Aggregate: events.AggregateOf(c.f), Fact: c.f}
+		w := session.EvolveWorld(session.World{Settings: events.Settings{Mode: events.ModePrompt}}, r)
+		_, tool := w.Tool("echo")
+		_, model := w.Model("m", "")
+		if settings := w.Settings.Mode == events.ModeAuto; settings != c.settings || tool != c.tools || model != c.models {
+			t.Errorf("%s as %q: settings %v, tool %v, model %v", c.f.ID, c.f.Role, settings, tool, model)
+		}
+		if got := session.Presumes(r); len(got) != c.claims {
+			t.Errorf("%s as %q: alarms %q, want %d", c.f.ID, c.f.Role, got, c.claims)
+		}
+	}
+	honest := start("w1", events.RoleToolWorker)
+	honest.Settings, honest.Models = nil, nil
+	if got := session.Presumes(events.Record{Aggregate: events.AggregateOf(honest), Fact: honest}); got != nil {
+		t.Errorf("an honest worker raises %q", got)
 	}
 }

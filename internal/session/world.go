@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -47,8 +48,8 @@ func EvolveWorld(w World, r events.Record) World {
 			w.Workers = map[events.WorkerID]Worker{}
 		}
 		w.Workers[id] = Worker{WorkerStarted: f, Seq: r.Seq, Since: r.Time}
-		if f.Role == events.RoleKernel && f.Settings != nil {
-			w.Settings = *f.Settings
+		if settings := SettingsOf(f); settings != nil {
+			w.Settings = *settings
 		}
 	case events.WorkerStopped:
 		id := events.WorkerID(f.ID)
@@ -59,6 +60,59 @@ func EvolveWorld(w World, r events.Record) World {
 		}
 	}
 	return w
+}
+
+// Presumes returns what an announcement claims that its writer has no right to,
+// each an alarm, and none of it believed: the kernel's role and settings under
+// another name, tools of anybody but a tool-worker, models of anybody but a
+// model-worker. The server keeps the kernels' names to kernels; who may offer
+// what, it cannot tell.
+func Presumes(r events.Record) []string {
+	f, ok := r.Fact.(events.WorkerStarted)
+	if !ok || r.Aggregate.Session != events.System {
+		return nil
+	}
+	var all []string
+	say := func(format string, args ...any) {
+		all = append(all, fmt.Sprintf("worker %s of role %s ", f.ID, f.Role)+fmt.Sprintf(format, args...))
+	}
+	if f.Role == events.RoleKernel && !events.WorkerID(f.ID).IsKernel() {
+		say("has no kernel's name")
+	}
+	if f.Settings != nil && SettingsOf(f) == nil {
+		say("announces settings")
+	}
+	if len(f.Tools) > 0 && ToolsOf(f) == nil {
+		say("offers tools")
+	}
+	if len(f.Models) > 0 && ModelsOf(f) == nil {
+		say("offers models")
+	}
+	return all
+}
+
+// SettingsOf returns the settings that f announces: nil unless f is a kernel's.
+func SettingsOf(f events.WorkerStarted) *events.Settings {
+	if f.Role != events.RoleKernel || !events.WorkerID(f.ID).IsKernel() {
+		return nil
+	}
+	return f.Settings
+}
+
+// ToolsOf returns the tools that f offers: none unless f is a tool-worker's.
+func ToolsOf(f events.WorkerStarted) []events.ToolOffer {
+	if f.Role != events.RoleToolWorker {
+		return nil
+	}
+	return f.Tools
+}
+
+// ModelsOf returns the models that f offers: none unless f is a model-worker's.
+func ModelsOf(f events.WorkerStarted) []events.ModelOffer {
+	if f.Role != events.RoleModelWorker {
+		return nil
+	}
+	return f.Models
 }
 
 // Tool returns what is offered under a tool's raw name: the latest announcement
@@ -103,18 +157,18 @@ func (w World) Model(name events.ModelID, c events.ModelCapability) (Offer[event
 }
 
 func (w World) tools() map[string]Offer[events.ToolOffer] {
-	return offers(w, func(s Worker) []events.ToolOffer { return s.Tools },
+	return offers(w, ToolsOf,
 		func(t events.ToolOffer) (string, string) { return t.Name, t.Digest })
 }
 
 func (w World) models() map[string]Offer[events.ModelOffer] {
-	return offers(w, func(s Worker) []events.ModelOffer { return s.Models },
+	return offers(w, ModelsOf,
 		func(m events.ModelOffer) (string, string) { return string(m.Name), m.Token })
 }
 
 // offers merges what the workers that have not stopped announce, in the order of
 // their announcements.
-func offers[T any](w World, of func(Worker) []T, key func(T) (name, digest string)) map[string]Offer[T] {
+func offers[T any](w World, of func(events.WorkerStarted) []T, key func(T) (name, digest string)) map[string]Offer[T] {
 	workers := slices.Collect(maps.Values(w.Workers))
 	sort.Slice(workers, func(i, j int) bool { return workers[i].Seq < workers[j].Seq })
 	all := map[string]Offer[T]{}
@@ -122,7 +176,7 @@ func offers[T any](w World, of func(Worker) []T, key func(T) (name, digest strin
 		if s.Stopped {
 			continue
 		}
-		for _, t := range of(s) {
+		for _, t := range of(s.WorkerStarted) {
 			name, digest := key(t)
 			o, known := all[name]
 			if !known {

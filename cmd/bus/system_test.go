@@ -16,6 +16,8 @@ import (
 	"correx/internal/cli"
 	"correx/internal/config"
 	"correx/internal/toolworker"
+	"correx/internal/workerhome"
+	"correx/pkg/events"
 	"correx/pkg/sandbox"
 )
 
@@ -81,7 +83,7 @@ func (m *machine) worker(ctx context.Context, cfg config.Config, log *slog.Logge
 		m.t.Error(err)
 		return
 	}
-	home, err := toolworker.OpenHome(cfg.State, "w1")
+	home, err := workerhome.Open(cfg.State, events.RoleToolWorker, "w1")
 	if err != nil {
 		m.t.Error(err)
 		return

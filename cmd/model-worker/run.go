@@ -8,6 +8,8 @@ import (
 	"correx/internal/cli"
 	"correx/internal/config"
 	"correx/internal/modelworker"
+	"correx/internal/workerhome"
+	"correx/pkg/events"
 )
 
 // runFlags are the flags that set a key of the configuration.
@@ -37,7 +39,7 @@ log that it stopped.`,
 			if err != nil {
 				return err
 			}
-			home, err := modelworker.OpenHome(cfg.State, cfg.Worker.Name)
+			home, err := workerhome.Open(cfg.State, events.RoleModelWorker, cfg.Worker.Name)
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"os"
 	"time"
@@ -38,23 +37,14 @@ func (l *life) begin(ctx, asked context.Context) error {
 		host = "unknown"
 	}
 	f := events.WorkerStarted{Ref: l.ref(), Role: events.RoleProjector, Boot: l.boot, Host: host, PID: os.Getpid(), Version: version}
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		_, err := l.announce(ctx, f)
-		switch {
-		case err == nil:
-			l.begun = true
-			return nil
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, eventlog.ErrDenied):
-			return err
-		}
-		l.logger.Warn("announce projector", "error", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil
-		}
+	switch _, err := l.log.Report(ctx, f); {
+	case err == nil:
+		l.begun = true
+		return nil
+	case ctx.Err() != nil:
+		return nil
+	default:
+		return err
 	}
 }
 
@@ -67,23 +57,11 @@ func (l *life) end(ctx context.Context, wait func(context.Context, uint64) error
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	l.begun = false
-	seq, err := l.announce(ctx, events.WorkerStopped{Ref: l.ref(), Boot: l.boot, Reason: reason})
+	seq, err := l.log.Report(ctx, events.WorkerStopped{Ref: l.ref(), Boot: l.boot, Reason: reason})
 	if err == nil && wait != nil {
 		err = wait(ctx, seq)
 	}
 	if err != nil {
 		l.logger.Warn("announce the projector's stop", "error", err)
 	}
-}
-
-func (l *life) announce(ctx context.Context, f events.Fact) (uint64, error) {
-	recs, err := l.log.Read(ctx, events.AggregateOf(f))
-	if err != nil {
-		return 0, err
-	}
-	var last uint64
-	if n := len(recs); n > 0 {
-		last = recs[n-1].Seq
-	}
-	return l.log.Append(ctx, f, last, "")
 }

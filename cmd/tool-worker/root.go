@@ -8,6 +8,8 @@ import (
 	"correx/internal/cli"
 	"correx/internal/config"
 	"correx/internal/toolworker"
+	"correx/internal/workerhome"
+	"correx/pkg/events"
 	"correx/pkg/sandbox"
 )
 
@@ -71,7 +73,7 @@ func options(cfg config.Config, logger *slog.Logger) (toolworker.Options, error)
 	if err != nil {
 		return toolworker.Options{}, err
 	}
-	home, err := toolworker.OpenHome(cfg.State, cfg.Worker.Name)
+	home, err := workerhome.Open(cfg.State, events.RoleToolWorker, cfg.Worker.Name)
 	if err != nil {
 		return toolworker.Options{}, err
 	}

@@ -11,6 +11,8 @@ import (
 
 	"correx/internal/cli"
 	"correx/internal/toolworker"
+	"correx/internal/workerhome"
+	"correx/pkg/events"
 	"correx/pkg/sandbox"
 )
 
@@ -34,7 +36,7 @@ func run(t *testing.T, state string, args ...string) (status int, stdout, stderr
 // leave makes a worker that died while it ran a call, and one that has a result.
 func leave(t *testing.T, state, name string) {
 	t.Helper()
-	home, err := toolworker.OpenHome(state, name)
+	home, err := workerhome.Open(state, events.RoleToolWorker, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func leave(t *testing.T, state, name string) {
 func TestRecoverDryRun_ListsTheJournals(t *testing.T) {
 	state := t.TempDir()
 	leave(t, state, "w1")
-	held, err := toolworker.OpenHome(state, "w2")
+	held, err := workerhome.Open(state, events.RoleToolWorker, "w2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +120,7 @@ func TestFaultsAreSaid(t *testing.T) {
 	if status, _, errs := run(t, state, "recover", "--dry-run", "--name", "nobody"); status != cli.StatusFailed || !strings.Contains(errs, "nobody") {
 		t.Errorf("status %d, stderr %q", status, errs)
 	}
-	home, err := toolworker.OpenHome(state, "w1")
+	home, err := workerhome.Open(state, events.RoleToolWorker, "w1")
 	if err != nil {
 		t.Fatal(err)
 	}

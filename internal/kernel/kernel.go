@@ -172,7 +172,7 @@ func (k *Kernel) begin(ctx context.Context, g *errgroup.Group) {
 func (k *Kernel) announce(ctx context.Context) (uint64, error) {
 	host, _ := os.Hostname() // only shown
 	settings := k.Settings
-	return k.appendLast(ctx, events.WorkerStarted{
+	return k.Log.Report(ctx, events.WorkerStarted{
 		Ref: events.Ref{Session: events.System, ID: string(k.Worker)}, Role: events.RoleKernel,
 		Boot: k.boot, Host: host, PID: os.Getpid(), Version: k.Version, Settings: &settings,
 	})
@@ -181,29 +181,11 @@ func (k *Kernel) announce(ctx context.Context) (uint64, error) {
 func (k *Kernel) depart() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, err := k.appendLast(ctx, events.WorkerStopped{
+	_, err := k.Log.Report(ctx, events.WorkerStopped{
 		Ref: events.Ref{Session: events.System, ID: string(k.Worker)}, Boot: k.boot, Reason: "stopped",
 	})
 	if err != nil {
 		k.logger.Warn("departure is not on the log", "err", err)
-	}
-}
-
-// appendLast appends a report behind whatever is the last of its aggregate.
-func (k *Kernel) appendLast(ctx context.Context, f events.Fact) (uint64, error) {
-	for {
-		recs, err := k.Log.Read(ctx, events.AggregateOf(f))
-		if err != nil {
-			return 0, fmt.Errorf("append %s: %w", f.FactName(), err)
-		}
-		var after uint64
-		if n := len(recs); n > 0 {
-			after = recs[n-1].Seq
-		}
-		seq, err := k.Log.Append(ctx, f, after, "")
-		if !errors.Is(err, eventlog.ErrConflict) {
-			return seq, err
-		}
 	}
 }
 

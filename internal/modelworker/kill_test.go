@@ -15,6 +15,7 @@ import (
 
 	"correx/internal/modelworker"
 	"correx/internal/testenv"
+	"correx/internal/workerhome"
 	"correx/pkg/events"
 )
 
@@ -156,15 +157,15 @@ func TestOneWorkerOfAName(t *testing.T) {
 	p := newPlant(t)
 	begun := time.Now()
 	p.start("m1")
-	if _, err := modelworker.OpenHome(p.state, "m1"); !errors.Is(err, modelworker.ErrTaken) {
+	if _, err := workerhome.Open(p.state, events.RoleModelWorker, "m1"); !errors.Is(err, workerhome.ErrTaken) {
 		t.Errorf("error is %v after %v", err, time.Since(begun))
 	}
-	home, err := modelworker.OpenHome(p.state, "")
+	home, err := workerhome.Open(p.state, events.RoleModelWorker, "")
 	if err != nil || home.Name != "model-worker-1" {
 		t.Errorf("the first free name is %+v, %v", home, err)
 	}
 	home.Close()
-	if _, err := modelworker.OpenHome(p.state, "../m1"); err == nil {
+	if _, err := workerhome.Open(p.state, events.RoleModelWorker, "../m1"); err == nil {
 		t.Error("a name that is a path is taken")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"correx/internal/access"
 	"correx/internal/claim"
 	"correx/internal/eventlog"
+	"correx/internal/signedlog"
 	"correx/internal/worker"
 	"correx/pkg/events"
 	"correx/pkg/llama"
@@ -72,7 +73,7 @@ func (p *process) run(ctx context.Context, nc *nats.Conn) error {
 	if p.js, err = jetstream.New(nc); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
-	if p.log, err = openLog(ctx, p.js, p.o.StateDir, "model-worker/"+string(p.id), p.logger); err != nil {
+	if p.log, err = signedlog.Await(ctx, p.js, p.o.StateDir, "model-worker/"+string(p.id), p.logger); err != nil {
 		return err
 	}
 	if err := p.build(); err != nil {
@@ -125,7 +126,7 @@ func (p *process) offer(ctx context.Context) error {
 		return err
 	}
 	defer hangUp()
-	if err := report(ctx, p.log, p.started()); err != nil {
+	if _, err := p.log.Report(ctx, p.started()); err != nil {
 		return err
 	}
 	var side sync.WaitGroup
@@ -227,7 +228,8 @@ func (p *process) live(subject string, piece delta) {
 func (p *process) leave(ctx context.Context) error {
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	return report(bye, p.log, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"})
+	_, err := p.log.Report(bye, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"})
+	return err
 }
 
 func (p *process) ref() events.Ref { return events.Ref{Session: events.System, ID: string(p.id)} }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"correx/internal/config"
+	"correx/internal/workerhome"
 	"correx/pkg/events"
 	"correx/pkg/llama"
 )
@@ -22,7 +23,7 @@ type Model struct {
 // Options are what a worker runs on. Fields without a default are required.
 type Options struct {
 	StateDir string
-	Home     *Home
+	Home     *workerhome.Home
 	URL      string // of the NATS server; empty: what the state directory says
 	Host     string // default: the machine's name
 	Version  string // semantic
@@ -105,7 +106,7 @@ func (o Options) manager(observe llama.Observer) llama.Config {
 }
 
 // FromConfig takes over what a configuration says about model-workers.
-func FromConfig(cfg config.Config, home *Home, logger *slog.Logger) Options {
+func FromConfig(cfg config.Config, home *workerhome.Home, logger *slog.Logger) Options {
 	o := Options{
 		StateDir: cfg.State, Home: home, URL: cfg.NATS.URL,
 		AckWait: cfg.Worker.AckWait, Drain: cfg.Worker.Drain, Logger: logger,

@@ -19,6 +19,7 @@ import (
 	"correx/internal/session"
 	"correx/internal/testenv"
 	"correx/internal/testmodel"
+	"correx/internal/workerhome"
 	"correx/pkg/events"
 	"correx/pkg/llama"
 )
@@ -113,7 +114,7 @@ func (p *plant) write() {
 
 // options are those of a worker called name, with both models.
 func options(state, models, name, server string) (modelworker.Options, error) {
-	home, err := modelworker.OpenHome(state, name)
+	home, err := workerhome.Open(state, events.RoleModelWorker, name)
 	if err != nil {
 		return modelworker.Options{}, err
 	}

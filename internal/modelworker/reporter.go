@@ -101,7 +101,7 @@ func (r *reporter) run(ctx context.Context) {
 	for {
 		f, ok := r.next()
 		if ok {
-			if err := report(late, r.log, f); err != nil {
+			if _, err := r.log.Report(late, f); err != nil {
 				r.logger.Error("fact about a model is lost", slog.Any("error", err))
 			}
 			continue

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"correx/internal/access"
 	"correx/internal/approval"
 	"correx/internal/eventlog"
+	"correx/internal/leader"
 	"correx/pkg/events"
 )
 
@@ -36,4 +38,19 @@ func Open(ctx context.Context, js jetstream.JetStream, stateDir, source string, 
 		return nil, fmt.Errorf("open event log: %w", err)
 	}
 	return log, nil
+}
+
+// Await is Open for whoever may be there before the log: it tries again until
+// the log is open or ctx ends.
+func Await(ctx context.Context, js jetstream.JetStream, stateDir, source string, logger *slog.Logger) (*eventlog.Log, error) {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		log, err := Open(ctx, js, stateDir, source, logger)
+		if err == nil {
+			return log, nil
+		}
+		logger.Warn("waiting for the log", slog.Any("error", err))
+		if stop := leader.Pause(ctx, pause); stop != nil {
+			return nil, fmt.Errorf("%w: %w", stop, err)
+		}
+	}
 }

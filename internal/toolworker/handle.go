@@ -2,39 +2,15 @@ package toolworker
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"correx/internal/access"
 	"correx/internal/claim"
 	"correx/internal/eventlog"
-	"correx/internal/signedlog"
 	"correx/internal/worker"
 	"correx/pkg/events"
 	"correx/pkg/tools"
 )
-
-// openLog opens EVENTS for a worker, which believes an approval by its signature
-// alone. It waits for the stream to be made.
-func openLog(ctx context.Context, js jetstream.JetStream, stateDir, source string, logger *slog.Logger) (*eventlog.Log, error) {
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		log, err := signedlog.Open(ctx, js, stateDir, source, logger)
-		if err == nil {
-			return log, nil
-		}
-		logger.Warn("waiting for the log", slog.Any("error", err))
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-t.C:
-		}
-	}
-}
 
 // handle works until ctx is done and what runs then has ended.
 func (p *process) handle(ctx context.Context) error {

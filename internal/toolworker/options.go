@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"correx/internal/config"
+	"correx/internal/workerhome"
 	"correx/pkg/events"
 	"correx/pkg/tools"
 )
@@ -15,7 +16,7 @@ import (
 // Options are what a worker runs on. Fields without a default are required.
 type Options struct {
 	StateDir    string
-	Home        *Home
+	Home        *workerhome.Home
 	URL         string // of the NATS server; empty: what the state directory says
 	Host        string // default: the machine's name
 	Version     string // semantic
@@ -62,7 +63,7 @@ func (o Options) withDefaults() (Options, error) {
 
 // FromConfig takes over what a configuration says about tool-workers. Runner
 // starts the processes of tools.
-func FromConfig(cfg config.Config, home *Home, runner tools.Runner, logger *slog.Logger) (Options, error) {
+func FromConfig(cfg config.Config, home *workerhome.Home, runner tools.Runner, logger *slog.Logger) (Options, error) {
 	list, err := tools.Build(toolsConfig(cfg.Tools, home.Dir, runner))
 	if err != nil {
 		return Options{}, fmt.Errorf("build tools: %w", err)

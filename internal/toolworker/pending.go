@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 
+	"correx/internal/workerhome"
+	"correx/pkg/events"
 	"correx/pkg/sandbox"
 )
 
@@ -22,7 +24,7 @@ func ListPending(stateDir, name string, logger *slog.Logger) ([]Pending, error) 
 	names := []string{name}
 	if name == "" {
 		var err error
-		if names, err = homeNames(stateDir); err != nil {
+		if names, err = workerhome.Names(stateDir, events.RoleToolWorker); err != nil {
 			return nil, err
 		}
 	}
@@ -37,26 +39,12 @@ func ListPending(stateDir, name string, logger *slog.Logger) ([]Pending, error) 
 	return all, nil
 }
 
-func homeNames(stateDir string) ([]string, error) {
-	dirs, err := os.ReadDir(homesDir(stateDir))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("list workers: %w", err)
-	}
-	var names []string
-	for _, d := range dirs {
-		if d.IsDir() {
-			names = append(names, d.Name())
-		}
-	}
-	return names, nil
-}
-
 func pendingOf(stateDir, name string, logger *slog.Logger) (Pending, error) {
-	if _, err := os.Stat(homeDir(stateDir, name)); err != nil {
+	if _, err := os.Stat(workerhome.Dir(stateDir, events.RoleToolWorker, name)); err != nil {
 		return Pending{}, fmt.Errorf("no worker of this machine is called %s: %w", name, err)
 	}
-	h, err := OpenHome(stateDir, name)
-	if errors.Is(err, ErrTaken) {
+	h, err := workerhome.Open(stateDir, events.RoleToolWorker, name)
+	if errors.Is(err, workerhome.ErrTaken) {
 		return Pending{Worker: name, InUse: true}, nil
 	}
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"correx/internal/toolworker"
+	"correx/internal/workerhome"
+	"correx/pkg/events"
 	"correx/pkg/sandbox"
 )
 
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 func workerMain(name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	home, err := toolworker.OpenHome(os.Getenv("CORREX_TEST_STATE"), name)
+	home, err := workerhome.Open(os.Getenv("CORREX_TEST_STATE"), events.RoleToolWorker, name)
 	if err != nil {
 		return err
 	}

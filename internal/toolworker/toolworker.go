@@ -16,6 +16,7 @@ import (
 	"correx/internal/artifacts"
 	"correx/internal/claim"
 	"correx/internal/eventlog"
+	"correx/internal/signedlog"
 	"correx/internal/worker"
 	"correx/pkg/events"
 	"correx/pkg/sandbox"
@@ -80,7 +81,7 @@ func (p *process) run(ctx context.Context, nc *nats.Conn, then func(*process, co
 	if p.js, err = jetstream.New(nc); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
-	if p.log, err = openLog(ctx, p.js, p.o.StateDir, string(p.id), p.logger); err != nil {
+	if p.log, err = signedlog.Await(ctx, p.js, p.o.StateDir, string(p.id), p.logger); err != nil {
 		return err
 	}
 	disk, pending, err := sandbox.OpenJournal(p.o.Home.Dir, sandbox.JournalOptions{Logger: p.logger})
@@ -107,14 +108,15 @@ func (p *process) run(ctx context.Context, nc *nats.Conn, then func(*process, co
 
 // offer announces the worker, works until ctx is done, and says that it stopped.
 func (p *process) offer(ctx context.Context) error {
-	if err := announce(ctx, p.log, p.started()); err != nil {
+	if _, err := p.log.Report(ctx, p.started()); err != nil {
 		return err
 	}
 	p.logger.Info("tool-worker ready", slog.Int("tools", len(p.registry.All())), slog.Int("concurrency", p.o.Concurrency))
 	err := p.handle(ctx)
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return errors.Join(err, announce(bye, p.log, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"}))
+	_, late := p.log.Report(bye, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"})
+	return errors.Join(err, late)
 }
 
 // build makes the parts that need no network yet.

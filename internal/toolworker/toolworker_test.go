@@ -18,6 +18,7 @@ import (
 	"correx/internal/claim"
 	"correx/internal/session"
 	"correx/internal/toolworker"
+	"correx/internal/workerhome"
 	"correx/pkg/events"
 )
 
@@ -33,7 +34,7 @@ type running struct {
 func (p *plant) start(name string, change ...func(*toolworker.Options)) running {
 	p.Helper()
 	dir := p.TempDir()
-	home := must(toolworker.OpenHome(p.state, name))(p)
+	home := must(workerhome.Open(p.state, events.RoleToolWorker, name))(p)
 	o := toolworker.Options{
 		StateDir: p.state, Home: home, Host: "host", Tools: must(toolset(dir))(p), AckWait: ackWait,
 		Drain: 10 * time.Second, Concurrency: 8, Logger: slog.New(slog.DiscardHandler),
@@ -327,21 +328,21 @@ func TestRun_IsAMicroService(t *testing.T) {
 
 func TestOpenHome_FirstFreeName(t *testing.T) {
 	state := t.TempDir()
-	a := must(toolworker.OpenHome(state, ""))(t)
-	b := must(toolworker.OpenHome(state, ""))(t)
+	a := must(workerhome.Open(state, events.RoleToolWorker, ""))(t)
+	b := must(workerhome.Open(state, events.RoleToolWorker, ""))(t)
 	if a.Name != "tool-worker-1" || b.Name != "tool-worker-2" {
 		t.Errorf("names are %s and %s", a.Name, b.Name)
 	}
-	if _, err := toolworker.OpenHome(state, "tool-worker-1"); !errors.Is(err, toolworker.ErrTaken) {
+	if _, err := workerhome.Open(state, events.RoleToolWorker, "tool-worker-1"); !errors.Is(err, workerhome.ErrTaken) {
 		t.Errorf("taken twice: %v", err)
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if c := must(toolworker.OpenHome(state, ""))(t); c.Name != "tool-worker-1" {
+	if c := must(workerhome.Open(state, events.RoleToolWorker, ""))(t); c.Name != "tool-worker-1" {
 		t.Errorf("a free name is %s", c.Name)
 	}
-	if _, err := toolworker.OpenHome(state, "../x"); err == nil {
+	if _, err := workerhome.Open(state, events.RoleToolWorker, "../x"); err == nil {
 		t.Error("a name that leaves the directory was taken")
 	}
 }

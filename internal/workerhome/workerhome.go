@@ -1,4 +1,6 @@
-package toolworker
+// Package workerhome gives each worker of a machine a name and a directory of its
+// own, which it finds again when it comes back.
+package workerhome
 
 import (
 	"errors"
@@ -19,33 +21,34 @@ type Home struct {
 	lock *os.File
 }
 
-// maxNames is how many workers without a name of their own fit on one machine.
+// maxNames is how many workers of a role without a name of their own fit on one
+// machine.
 const maxNames = 1000
 
 // ErrTaken is returned when another process has the name.
 var ErrTaken = errors.New("another process runs under this name")
 
-// OpenHome takes the directory of the worker called name, or the first free one
-// of tool-worker-1, tool-worker-2, … if name is empty. A worker that comes back
-// under its name finds the journal that it left.
-func OpenHome(stateDir, name string) (*Home, error) {
+// Open takes the directory of the worker called name, or the first free one of
+// <role>-1, <role>-2, … if name is empty. The caller closes it; the end of the
+// process does, too.
+func Open(stateDir string, role events.WorkerRole, name string) (*Home, error) {
 	if name != "" {
 		if err := events.CheckToken(name); err != nil {
 			return nil, fmt.Errorf("worker name %w", err)
 		}
-		return lockHome(stateDir, name)
+		return lock(stateDir, role, name)
 	}
 	for n := 1; n <= maxNames; n++ {
-		h, err := lockHome(stateDir, "tool-worker-"+strconv.Itoa(n))
+		h, err := lock(stateDir, role, string(role)+"-"+strconv.Itoa(n))
 		if !errors.Is(err, ErrTaken) {
 			return h, err
 		}
 	}
-	return nil, fmt.Errorf("take a worker name: tool-worker-1 to tool-worker-%d are all in use", maxNames)
+	return nil, fmt.Errorf("take a worker name: %s-1 to %s-%d are all in use", role, role, maxNames)
 }
 
-func lockHome(stateDir, name string) (*Home, error) {
-	dir := homeDir(stateDir, name)
+func lock(stateDir string, role events.WorkerRole, name string) (*Home, error) {
+	dir := Dir(stateDir, role, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make worker directory: %w", err)
 	}
@@ -72,6 +75,22 @@ func (h *Home) Worker(host string) events.WorkerID {
 	return events.WorkerID(events.Token(host + "-" + h.Name))
 }
 
-func homesDir(stateDir string) string { return filepath.Join(stateDir, "tool-worker") }
+// Dir is where the worker called name lives. Open makes it.
+func Dir(stateDir string, role events.WorkerRole, name string) string {
+	return filepath.Join(stateDir, string(role), name)
+}
 
-func homeDir(stateDir, name string) string { return filepath.Join(homesDir(stateDir), name) }
+// Names returns the names of the workers of a role that ever lived here.
+func Names(stateDir string, role events.WorkerRole) ([]string, error) {
+	dirs, err := os.ReadDir(Dir(stateDir, role, ""))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("list workers: %w", err)
+	}
+	var names []string
+	for _, d := range dirs {
+		if d.IsDir() {
+			names = append(names, d.Name())
+		}
+	}
+	return names, nil
+}

@@ -26,6 +26,10 @@ type Dial struct {
 const (
 	dialFor  = 15 * time.Second       // how long Connect waits for a server
 	dialWait = 200 * time.Millisecond // between tries
+
+	// A server that answers two pings in a row with nothing is given up, so that
+	// a network that swallows everything is noticed within half a minute.
+	pingEvery = 10 * time.Second
 )
 
 // URLFile is where the embedded server writes its address.
@@ -135,7 +139,8 @@ func (d Dial) options() ([]nats.Option, error) {
 		nats.ReconnectJitter(dialWait/2, dialWait/2),
 		nats.IgnoreAuthErrorAbort(),
 		nats.PermissionErrOnSubscribe(true),
-		nats.PingInterval(10 * time.Second),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(2),
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) { report(log, s, err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {

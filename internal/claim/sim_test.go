@@ -13,6 +13,7 @@ import (
 	"correx/internal/approval"
 	"correx/internal/claim"
 	"correx/internal/session"
+	"correx/internal/testenv"
 	"correx/pkg/events"
 )
 
@@ -61,13 +62,13 @@ func TestSimulation(t *testing.T) {
 	if os.Getenv("CORREX_SOAK") != "" {
 		seeds = 20_000
 	}
-	base := uint64(time.Now().UnixNano())
+	base := testenv.Seed(t)
 	sum := map[string]int{}
 	for n := range seeds {
 		seed := base + uint64(n)
 		synctest.Test(t, func(t *testing.T) { newSim(t, seed).run(sum) })
 		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("storm %d of CORREX_SEED=%d; CORREX_SEED=%d begins with it", n, base, seed)
 		}
 	}
 	t.Log(sum)

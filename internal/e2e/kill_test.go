@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"correx/internal/session"
+	"correx/internal/testenv"
 	"correx/internal/testmodel"
 	"correx/pkg/events"
 )
@@ -44,15 +44,7 @@ func (s *system) startParts() parts {
 	return p
 }
 
-// seed is CORREX_SEED, or one of the clock; it is printed.
-func seed(t *testing.T) *rand.Rand {
-	n, err := strconv.ParseUint(os.Getenv("CORREX_SEED"), 10, 64)
-	if err != nil {
-		n = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed: CORREX_SEED=%d", n)
-	return rand.New(rand.NewPCG(n, 1))
-}
+func seed(t *testing.T) *rand.Rand { return rand.New(rand.NewPCG(testenv.Seed(t), 1)) }
 
 // rounds is how often a kill is tried: once, and many times in the long run.
 func rounds(few, many int) int {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"correx/internal/eventlog"
+	"correx/internal/testenv"
 	"correx/pkg/events"
 )
 
@@ -77,7 +78,7 @@ func TestKilledAtAnyPointNothingIsMissingAndNothingTwice(t *testing.T) {
 	if os.Getenv("CORREX_SOAK") == "1" {
 		kills = 200
 	}
-	const seed = 42
+	seed := testenv.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	bus := startBus(t)
 	s := newStory(t)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"correx/internal/session"
+	"correx/internal/testenv"
 	"correx/pkg/events"
 )
 
@@ -16,18 +17,10 @@ import (
 // panics, and a session that is cancelled comes to rest. CORREX_SEED repeats a
 // run, CORREX_SOAK=1 makes it long.
 func TestRandomSessions(t *testing.T) {
-	seed, runs := uint64(time.Now().UnixNano()), 300
-	if v := os.Getenv("CORREX_SEED"); v != "" {
-		n, err := strconv.ParseUint(v, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = n
-	}
+	seed, runs := testenv.Seed(t), 300
 	if os.Getenv("CORREX_SOAK") != "" {
 		runs = 20000
 	}
-	t.Logf("CORREX_SEED=%d", seed)
 	var total chaos
 	for n := range runs {
 		c := chaos{sim: newSim(t), rng: rand.New(rand.NewPCG(seed, uint64(n))), strange: map[uint64]bool{}, lagged: map[uint64]bool{}}

@@ -13,6 +13,7 @@ import (
 
 	"correx/internal/access"
 	"correx/internal/session"
+	"correx/internal/testenv"
 	"correx/pkg/events"
 )
 
@@ -22,9 +23,8 @@ import (
 // files are what the log says.
 func TestKill(t *testing.T) {
 	const calls, workers, blows = 150, 4, 24
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 1))
+	seed := testenv.Seed(t)
+	rnd, blow := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	p := newPlant(t, tokens...)
 	dir := t.TempDir()
 	var children []*child
@@ -44,14 +44,14 @@ func TestKill(t *testing.T) {
 		}
 	}()
 	for n := range blows {
-		pause := time.NewTimer(time.Duration(60+rand.IntN(150)) * time.Millisecond)
+		pause := time.NewTimer(time.Duration(60+blow.IntN(150)) * time.Millisecond)
 		<-pause.C
-		c := children[rand.IntN(workers)]
+		c := children[blow.IntN(workers)]
 		switch {
 		case n == blows/2:
 			p.restartServer()
 		case n%3 == 2:
-			p.freeze(c, ackWait+time.Duration(rand.IntN(600))*time.Millisecond)
+			p.freeze(c, ackWait+time.Duration(blow.IntN(600))*time.Millisecond)
 		default:
 			c.kill()
 			c.start()

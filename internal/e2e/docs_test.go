@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,26 +15,55 @@ import (
 // name against the help of the programs.
 func TestDocumentedCommandsExist(t *testing.T) {
 	help := helpOf(t, testenv.Bin(t))
-	files, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	adrs, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "adr", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := 0
-	for _, path := range append(append(files, adrs...), filepath.Join(testenv.Root(), "README.md")) {
-		name, err := filepath.Rel(testenv.Root(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range documents(t) {
 		for _, line := range codeOf(document(t, name)) {
 			found += checkCommands(t, help, name, line)
 		}
 	}
 	if found < 20 {
 		t.Errorf("only %d commands were found in the documents", found)
+	}
+}
+
+// documents returns the names of all pages, relative to the root.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md"} {
+		found, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no pages %s: %v", pattern, err)
+		}
+		for _, path := range found {
+			name, err := filepath.Rel(testenv.Root(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]+)\)`)
+
+// TestDocumentsLinkToFiles follows the links between the pages.
+func TestDocumentsLinkToFiles(t *testing.T) {
+	followed := 0
+	for _, name := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(document(t, name), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			followed++
+			if _, err := os.Stat(filepath.Join(testenv.Root(), filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", name, m[1])
+			}
+		}
+	}
+	if followed < 20 {
+		t.Errorf("only %d links were found", followed)
 	}
 }
 

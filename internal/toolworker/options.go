@@ -27,6 +27,10 @@ type Options struct {
 	Drain       time.Duration    // default 30 s
 	Concurrency int              // default 4
 	Logger      *slog.Logger
+
+	// Fault is called at each of sandbox.FaultPoints, for tests that end the
+	// process there.
+	Fault func(point string)
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -47,9 +47,21 @@ func workerMain(name string) error {
 	}
 	return toolworker.Run(ctx, toolworker.Options{
 		StateDir: os.Getenv("CORREX_TEST_STATE"), Home: home, Host: "host", Tools: list, AckWait: ackWait,
-		Drain: 10 * time.Second, Concurrency: 4,
+		Drain: 10 * time.Second, Concurrency: 4, Fault: dieAt(os.Getenv(faultEnv)),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	})
+}
+
+// faultEnv names a point of the journal at which a worker process dies.
+const faultEnv = "CORREX_TEST_FAULT"
+
+func dieAt(point string) func(string) {
+	return func(p string) {
+		if p == point {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // the signal is on its way
+		}
+	}
 }
 
 // A child is a worker in a process of its own, which can be killed and frozen.
@@ -61,14 +73,14 @@ type child struct {
 	log  *os.File
 }
 
-func (p *plant) child(name, dir string) *child {
+func (p *plant) child(name, dir string, env ...string) *child {
 	p.Helper()
 	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		p.Fatal(err)
 	}
 	c := &child{p: p, name: name, dir: dir, log: log}
-	c.start()
+	c.start(env...)
 	p.Cleanup(func() {
 		if c.cmd != nil {
 			_ = c.cmd.Process.Kill()
@@ -79,10 +91,10 @@ func (p *plant) child(name, dir string) *child {
 	return c
 }
 
-func (c *child) start() {
+func (c *child) start(env ...string) {
 	c.p.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerEnv+"="+c.name, "CORREX_TEST_STATE="+c.p.state, "CORREX_TEST_DIR="+c.dir)
+	cmd.Env = append(append(os.Environ(), env...), workerEnv+"="+c.name, "CORREX_TEST_STATE="+c.p.state, "CORREX_TEST_DIR="+c.dir)
 	cmd.Stdout, cmd.Stderr = c.log, c.log
 	if err := cmd.Start(); err != nil {
 		c.p.Fatal(err)

@@ -92,6 +92,34 @@ func (t testTool) write(invocation string) error {
 	return err
 }
 
+// scribble writes a file, and then fails if it is told to.
+type scribble struct{ testTool }
+
+type scribbleParams struct {
+	Path string `json:"path"`
+	Fail string `json:"fail"`
+}
+
+func (s scribble) params(r events.ToolRequest) (p scribbleParams) {
+	_ = json.Unmarshal(r.Parameters, &p)
+	return p
+}
+
+// AffectedPaths implements tools.FileAffectingTool.
+func (s scribble) AffectedPaths(r events.ToolRequest) []string { return []string{s.params(r).Path} }
+
+// Execute implements tools.Executor.
+func (s scribble) Execute(_ context.Context, r events.ToolRequest) tools.ToolResult {
+	p := s.params(r)
+	if err := os.WriteFile(p.Path, []byte(r.Invocation), 0o600); err != nil {
+		return tools.Failure{Invocation: r.Invocation, Reason: err.Error()}
+	}
+	if p.Fail != "" {
+		return tools.Failure{Invocation: r.Invocation, Reason: p.Fail}
+	}
+	return tools.Success{Invocation: r.Invocation, Output: "written"}
+}
+
 // runs counts the lines of the ledger by invocation.
 func runs(t testing.TB, ledger string) map[string]int {
 	t.Helper()
@@ -119,5 +147,5 @@ func toolset(dir string) ([]tools.Tool, error) {
 		return nil, err
 	}
 	ledger := filepath.Join(dir, "ledger")
-	return append(list, testTool{"count", true, ledger}, testTool{"peek", false, ledger}), nil
+	return append(list, testTool{"count", true, ledger}, testTool{"peek", false, ledger}, scribble{testTool{"scribble", true, ledger}}), nil
 }

@@ -22,7 +22,7 @@ import (
 	"correx/pkg/events"
 )
 
-var tokens = []string{"count", "peek", "file_write"}
+var tokens = []string{"count", "peek", "file_write", "scribble"}
 
 // A running worker of this process.
 type running struct {
@@ -67,7 +67,7 @@ func TestRun_AnnouncesItsTools(t *testing.T) {
 	p := newPlant(t, tokens...)
 	w := p.start("w1")
 	s := p.announced(string(w.id))
-	if s.Role != events.RoleToolWorker || s.Host != "host" || s.Boot == "" || s.Concurrency != 8 || len(s.Tools) != 3 {
+	if s.Role != events.RoleToolWorker || s.Host != "host" || s.Boot == "" || s.Concurrency != 8 || len(s.Tools) != 4 {
 		t.Fatalf("announced %s", jsonOf(s))
 	}
 	for _, o := range s.Tools {

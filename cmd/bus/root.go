@@ -31,6 +31,7 @@ two more.`
 // newRoot builds the command; one file a subcommand.
 func newRoot(env cli.Env) *cobra.Command {
 	root := cli.Group("bus", "agents on local models, with a log of everything", rootHelp)
+	root.Version = cli.Version
 	a := &app{env: env, flags: cli.NewFlags(env, root)}
 	root.PersistentFlags().StringVar(&a.actor, "actor", "operator", "in whose name commands are given")
 	root.AddGroup(

@@ -21,9 +21,6 @@ import (
 	"correx/pkg/tools"
 )
 
-// version is the program's.
-const version = "0.1.0"
-
 const serveHelp = `Serve runs the NATS server and the kernel: the log, and who decides. With --nats
 it uses a server of your own instead (bus streams server-config prints the roles
 that it needs). bus up runs it, and all else that is needed on one machine.
@@ -146,7 +143,7 @@ func newKernel(ctx context.Context, cfg config.Config, conn *nats.Conn, name eve
 	}
 	return kernel.New(kernel.Options{
 		Conn: conn, JS: js, Log: eventLog, Signer: signer, Settings: cfg.Settings(),
-		Worker: name, Version: version, Logger: log, Permit: permit,
+		Worker: name, Version: cli.Version, Logger: log, Permit: permit,
 		Consumer: func(kind, token string) (jetstream.ConsumerConfig, error) {
 			return streams.Consumer(spec, kind, token, cfg.Worker.AckWait), nil
 		},

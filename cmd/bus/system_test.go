@@ -94,7 +94,7 @@ func (m *machine) worker(ctx context.Context, cfg config.Config, log *slog.Logge
 		m.t.Error(err)
 		return
 	}
-	o.Version = version
+	o.Version = cli.Version
 	if err := toolworker.Run(ctx, o); err != nil {
 		m.t.Errorf("tool-worker: %v", err)
 	}

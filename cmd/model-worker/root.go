@@ -6,9 +6,6 @@ import (
 	"correx/internal/cli"
 )
 
-// version is the program's.
-const version = "0.1.0"
-
 // A program is what the subcommands share.
 type program struct {
 	env   cli.Env
@@ -20,7 +17,7 @@ func newRoot(env cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "model-worker",
 		Short:   "run models in llama-server",
-		Version: version,
+		Version: cli.Version,
 		Long: `Model-worker offers the models that the configuration names, and answers what
 is asked of them. Without a subcommand it runs. It keeps one model in memory at
 a time, in one llama-server that it starts, watches and ends; start several

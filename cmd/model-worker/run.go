@@ -45,7 +45,7 @@ log that it stopped.`,
 			}
 			defer home.Close()
 			o := modelworker.FromConfig(cfg, home, logger)
-			o.Version = version
+			o.Version = cli.Version
 			return modelworker.Run(cmd.Context(), o)
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"correx/internal/cli"
 	"correx/internal/eventlog"
 	"correx/pkg/events"
 )
@@ -36,7 +37,7 @@ func (l *life) begin(ctx, asked context.Context) error {
 	if err != nil {
 		host = "unknown"
 	}
-	f := events.WorkerStarted{Ref: l.ref(), Role: events.RoleProjector, Boot: l.boot, Host: host, PID: os.Getpid(), Version: version}
+	f := events.WorkerStarted{Ref: l.ref(), Role: events.RoleProjector, Boot: l.boot, Host: host, PID: os.Getpid(), Version: cli.Version}
 	switch _, err := l.log.Report(ctx, f); {
 	case err == nil:
 		l.begun = true

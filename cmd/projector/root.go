@@ -10,9 +10,6 @@ import (
 	"correx/internal/projection"
 )
 
-// version is the program's.
-const version = "0.1.0"
-
 // A program is what the subcommands share.
 type program struct {
 	env   cli.Env
@@ -24,7 +21,7 @@ func newRoot(env cli.Env) *cobra.Command {
 	run := &cobra.Command{
 		Use:     "projector",
 		Short:   "keep a SQLite view of the log",
-		Version: version,
+		Version: cli.Version,
 		Long: `Projector follows the log into a SQLite file, which any SQLite tool may open
 meanwhile, and answers query.<noun> requests. Without a subcommand it runs.
 

@@ -85,7 +85,7 @@ func project(ctx context.Context, nc *nats.Conn, log *eventlog.Log, p *projectio
 	defer stop()
 	g, inner := errgroup.WithContext(inner)
 	g.Go(func() error { return p.Run(inner) })
-	g.Go(func() error { return projection.Serve(inner, nc, p, version) })
+	g.Go(func() error { return projection.Serve(inner, nc, p, cli.Version) })
 	g.Go(func() error {
 		defer stop()
 		if err := l.begin(inner, ctx); err != nil {

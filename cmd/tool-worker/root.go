@@ -13,9 +13,6 @@ import (
 	"correx/pkg/sandbox"
 )
 
-// version is the program's.
-const version = "0.1.0"
-
 // A program is what the subcommands share.
 type program struct {
 	env   cli.Env
@@ -27,7 +24,7 @@ func newRoot(env cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "tool-worker",
 		Short:   "run tools that were approved, in a sandbox",
-		Version: version,
+		Version: cli.Version,
 		Long: `Tool-worker offers the tools that the configuration enables, and runs what was
 approved for them. Without a subcommand it runs. Start several to share the work.
 
@@ -82,6 +79,6 @@ func options(cfg config.Config, logger *slog.Logger) (toolworker.Options, error)
 		home.Close()
 		return toolworker.Options{}, err
 	}
-	o.Version = version
+	o.Version = cli.Version
 	return o, nil
 }

@@ -1,0 +1,4 @@
+package cli
+
+// Version is that of all commands, semantic.
+const Version = "0.1.0"

@@ -146,20 +146,6 @@ func (p *process) signal(sig syscall.Signal) {
 // kill is SIGKILL to the process alone: what it started must see to itself.
 func (p *process) kill() { p.s.t.Helper(); p.signal(syscall.SIGKILL); <-p.done }
 
-// stop is SIGTERM; it must end with 0.
-func (p *process) stop() {
-	p.s.t.Helper()
-	p.signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		p.s.t.Fatalf("%s does not stop:\n%s", p.name, p.out)
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		p.s.t.Errorf("%s ended with %d:\n%s", p.name, code, p.out)
-	}
-}
-
 // again starts the same command once more.
 func (p *process) again() *process { p.s.t.Helper(); return p.s.start(p.name, p.args...) }
 

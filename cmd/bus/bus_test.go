@@ -259,6 +259,7 @@ func TestWrongUse(t *testing.T) {
 		{"show a.b", "session"},
 		{"schema nope", `nothing is called "nope"`},
 		{"serve --name a.b", "--name"},
+		{"serve --name w1", "kernel-2"},
 		{"serve extra", "unknown command"},
 		{"frob", "unknown command"},
 		{"sessions --log-level shout", "log level"},

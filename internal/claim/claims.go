@@ -16,6 +16,9 @@ import (
 type Log interface {
 	Read(ctx context.Context, a events.Aggregate) ([]events.Record, error)
 	ReadFilter(ctx context.Context, filter string, from, through uint64) ([]events.Record, error)
+	// ReadThrough is Read up to the record at seq, which says of itself that it
+	// stands behind the one at after (0: it says nothing).
+	ReadThrough(ctx context.Context, a events.Aggregate, seq, after uint64) ([]events.Record, error)
 	// Append stores f behind the record after, the aggregate's last. A nil
 	// error is proof that it did; any other proves nothing.
 	Append(ctx context.Context, f events.Fact, after uint64, cause string) (uint64, error)
@@ -78,6 +81,7 @@ func (o Outcome) String() string { return [...]string{"drop", "keep", "ack", "te
 type Delivery struct {
 	Aggregate events.Aggregate
 	Seq       uint64 // in EVENTS
+	After     uint64 // the record that it says it stands behind; 0: unknown. A hint.
 	Again     bool   // the server says that it was delivered before. A hint: it only saves reads.
 }
 
@@ -167,7 +171,7 @@ func (c *Claims) Held() int { return c.held.size() }
 // for what is not there costs the server more than all the rest.
 func (c *Claims) first(ctx context.Context, j Job, d Delivery) (State, error) {
 	if _, left := entry(j, d.Aggregate); !d.Again && !left {
-		recs, err := c.cfg.Log.ReadFilter(ctx, d.Aggregate.Filter(), 1, d.Seq)
+		recs, err := c.cfg.Log.ReadThrough(ctx, d.Aggregate, d.Seq, d.After)
 		if err != nil {
 			return State{}, fmt.Errorf("read %s: %w", d.Aggregate, err)
 		}

@@ -83,6 +83,11 @@ func (f flaky) ReadFilter(ctx context.Context, filter string, from, through uint
 	return out, nil
 }
 
+// ReadThrough implements claim.Log.
+func (f flaky) ReadThrough(ctx context.Context, a events.Aggregate, seq, _ uint64) ([]events.Record, error) {
+	return f.ReadFilter(ctx, a.Filter(), 1, seq)
+}
+
 // Append implements claim.Log.
 func (f flaky) Append(ctx context.Context, fact events.Fact, after uint64, _ string) (uint64, error) {
 	f.gate()

@@ -39,7 +39,7 @@ func (p *process) approved(j claim.Job) worker.Handler {
 			p.alarm(d, "term", err)
 			return worker.Term(err.Error())
 		}
-		o, err := p.claims.Handle(ctx, j, claim.Delivery{Aggregate: a, Seq: d.Seq, Again: d.Count > 1})
+		o, err := p.claims.Handle(ctx, j, claim.Delivery{Aggregate: a, Seq: d.Seq, After: eventlog.After(d.Header), Again: d.Count > 1})
 		if err != nil {
 			p.alarm(d, o.String(), err)
 		}

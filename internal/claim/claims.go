@@ -29,7 +29,7 @@ type Asker interface {
 	AskRunning(ctx context.Context, w events.WorkerID, q Question) (Answer, error)
 }
 
-// Config is what a worker process brings along. All fields are required.
+// Config is what a worker process brings along. All fields but Clock are required.
 type Config struct {
 	Worker  events.WorkerID
 	Boot    string // of this process
@@ -37,6 +37,10 @@ type Config struct {
 	Ask     Asker
 	AckWait time.Duration // of the durable consumers
 	Logger  *slog.Logger
+	// Clock, if set, saves a read where an approval's end is far away. It is a
+	// bound of the clock that stamps records: no record that is stored by now is
+	// stamped later than it says.
+	Clock func(ctx context.Context) (time.Time, error)
 }
 
 // Claims is the claim protocol of one worker process. It is safe for

@@ -36,7 +36,7 @@ func (c *Claims) own(ctx context.Context, j Job, h *hold, t Task) (Outcome, erro
 // late reads when my started was stored, and reports whether that is past the
 // approval's end. The server's clock decides, at every attempt.
 func (c *Claims) late(ctx context.Context, s State) (bool, error) {
-	if s.Until.IsZero() {
+	if s.Until.IsZero() || c.farFrom(ctx, s.Until) {
 		return false, nil
 	}
 	var w wait
@@ -52,6 +52,20 @@ func (c *Claims) late(ctx context.Context, s State) (bool, error) {
 			return false, fmt.Errorf("read %s at %d: %w", s.Aggregate, s.Started, err)
 		}
 	}
+}
+
+// clockStep is how much a clock may be set forward unnoticed before an approval
+// that has ended is taken for one that has not.
+const clockStep = 10 * time.Second
+
+// farFrom reports whether the clock that stamps records is that far from t for
+// certain.
+func (c *Claims) farFrom(ctx context.Context, t time.Time) bool {
+	if c.cfg.Clock == nil {
+		return false
+	}
+	now, err := c.cfg.Clock(ctx)
+	return err == nil && now.Add(clockStep).Before(t)
 }
 
 // run does the work, follows the log while it lasts, and returns the end and the

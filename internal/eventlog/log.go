@@ -55,6 +55,8 @@ type Log struct {
 	id   Identity
 	size int    // most bytes of one message, headers included
 	all  string // the filter that selects every record
+
+	clock clock
 }
 
 // Open asks for the stream's identity, which the Log holds on to: a stream that

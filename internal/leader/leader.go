@@ -143,15 +143,17 @@ func (s *Stream) ask(ctx context.Context, r getRequest) (Message, error) {
 // Info is what a stream's leader says of it.
 type Info struct {
 	Created    time.Time
-	First      uint64 // sequence of the first message that is there
-	Last       uint64 // sequence of the last one that ever was
-	Deleted    int    // messages missing between them
-	MaxMsgSize int    // bytes, headers included; 0: no limit
+	Now        time.Time // the leader's clock when it answered
+	First      uint64    // sequence of the first message that is there
+	Last       uint64    // sequence of the last one that ever was
+	Deleted    int       // messages missing between them
+	MaxMsgSize int       // bytes, headers included; 0: no limit
 	Subjects   []string
 }
 
 type infoAnswer struct {
 	Created time.Time `json:"created"`
+	Now     time.Time `json:"ts"`
 	Config  struct {
 		MaxMsgSize int      `json:"max_msg_size"`
 		Subjects   []string `json:"subjects"`
@@ -173,7 +175,7 @@ func (s *Stream) Info(ctx context.Context) (Info, error) {
 		return Info{}, fmt.Errorf("ask for stream %s: %w", s.name, err)
 	}
 	return Info{
-		Created: a.Created, First: a.State.First, Last: a.State.Last, Deleted: a.State.Deleted,
+		Created: a.Created, Now: a.Now, First: a.State.First, Last: a.State.Last, Deleted: a.State.Deleted,
 		MaxMsgSize: max(a.Config.MaxMsgSize, 0), Subjects: a.Config.Subjects,
 	}, nil
 }

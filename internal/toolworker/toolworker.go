@@ -132,6 +132,7 @@ func (p *process) build(nc *nats.Conn, disk *sandbox.Journal, pending []sandbox.
 	}
 	if p.claims, err = claim.New(claim.Config{
 		Worker: p.id, Boot: p.boot, Log: p.log, Ask: worker.Asker{Conn: nc}, AckWait: p.o.AckWait, Logger: p.logger,
+		Clock: p.log.NotAfter,
 	}); err != nil {
 		return nil, err
 	}

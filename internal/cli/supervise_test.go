@@ -204,16 +204,25 @@ func TestWhoDoesNotEndIsKilledWithAllItStarted(t *testing.T) {
 func TestWrongArgumentsEndTheRun(t *testing.T) {
 	out, stop, ended := supervise(t, actor("one", "wait"), actor("two", "wrong"))
 	defer stop()
-	_, pid := next(t, out.Scanner)
+	pids := make(chan int, 1)
 	go func() {
-		for out.Scan() {
+		defer close(pids)
+		for out.Scan() { // the other may be ended before it says that it is up
+			if f := strings.Fields(strings.ReplaceAll(out.Text(), "│", " ")); len(f) == 3 && f[1] == "up" {
+				if pid, err := strconv.Atoi(f[2]); err == nil {
+					pids <- pid
+				}
+			}
 		}
 	}()
 	err := <-ended
 	if err == nil || !strings.Contains(err.Error(), "two cannot run: exit status 2") {
 		t.Errorf("the run ended with %v", err)
 	}
-	gone(t, pid)
+	out.w.Close()
+	for pid := range pids {
+		gone(t, pid)
+	}
 }
 
 func TestAProgramThatIsMissingEndsTheRun(t *testing.T) {

@@ -68,6 +68,7 @@ func killTest(t *testing.T, victim string) {
 	s.approveAll()
 	for n := range rounds(4, 100) {
 		id := events.SessionID(fmt.Sprintf("kill-%d", n))
+		s.clean()
 		if a := s.api("session.start", fmt.Sprintf(`{"session":%q,"task":"write two lines [task:lines]"}`, id)); !a.OK {
 			t.Fatalf("start: %+v", a)
 		}
@@ -86,6 +87,15 @@ func killTest(t *testing.T, victim string) {
 		s.filesMatch(st)
 	}
 	s.databaseEqualsLog()
+}
+
+// clean removes the file, so that what is in it is of one session even if its
+// first write fails.
+func (s *system) clean() {
+	s.t.Helper()
+	if err := os.RemoveAll(filepath.Join(s.workspace, "log.txt")); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // awaitRecords waits until a session has n records or has ended.
@@ -130,6 +140,7 @@ func TestKillByFreezing(t *testing.T) {
 	second := s.start("tool-worker", "--name", "w2")
 	for n := range rounds(2, 30) {
 		id := events.SessionID(fmt.Sprintf("freeze-%d", n))
+		s.clean()
 		if a := s.api("session.start", fmt.Sprintf(`{"session":%q,"task":"write two lines [task:lines]"}`, id)); !a.OK {
 			t.Fatalf("start: %+v", a)
 		}

@@ -19,6 +19,8 @@ type Log interface {
 	// ReadThrough is Read up to the record at seq, which says of itself that it
 	// stands behind the one at after (0: it says nothing).
 	ReadThrough(ctx context.Context, a events.Aggregate, seq, after uint64) ([]events.Record, error)
+	// First returns the record that opened an aggregate.
+	First(ctx context.Context, a events.Aggregate) (events.Record, error)
 	// Append stores f behind the record after, the aggregate's last. A nil
 	// error is proof that it did; any other proves nothing.
 	Append(ctx context.Context, f events.Fact, after uint64, cause string) (uint64, error)
@@ -84,9 +86,10 @@ func (o Outcome) String() string { return [...]string{"drop", "keep", "ack", "te
 // A Delivery is a message of EVENTS as a durable consumer delivered it.
 type Delivery struct {
 	Aggregate events.Aggregate
-	Seq       uint64 // in EVENTS
-	After     uint64 // the record that it says it stands behind; 0: unknown. A hint.
-	Again     bool   // the server says that it was delivered before. A hint: it only saves reads.
+	Seq       uint64        // in EVENTS
+	After     uint64        // the record that it says it stands behind; 0: unknown. A hint.
+	Record    events.Record // the message itself, its signature checked; zero: not given
+	Again     bool          // the server says that it was delivered before. A hint: it only saves reads.
 }
 
 // Handle takes a delivery through the protocol and returns what is to be done
@@ -175,6 +178,9 @@ func (c *Claims) Held() int { return c.held.size() }
 // for what is not there costs the server more than all the rest.
 func (c *Claims) first(ctx context.Context, j Job, d Delivery) (State, error) {
 	if _, left := entry(j, d.Aggregate); !d.Again && !left {
+		if s, ok := c.signed(ctx, j, d); ok {
+			return s, nil
+		}
 		recs, err := c.cfg.Log.ReadThrough(ctx, d.Aggregate, d.Seq, d.After)
 		if err != nil {
 			return State{}, fmt.Errorf("read %s: %w", d.Aggregate, err)
@@ -185,6 +191,24 @@ func (c *Claims) first(ctx context.Context, j Job, d Delivery) (State, error) {
 		}
 	}
 	return c.read(ctx, j, d.Aggregate)
+}
+
+// signed is the state behind an approval as far as its signature proves it: the
+// kernel signed, over the digest of the request, that this may run. So the
+// request, if it has that digest, is all that must be read; what came between the
+// two the kernel has folded, and that nothing follows the append proves. A
+// preview makes the digest another, and then all is read.
+func (c *Claims) signed(ctx context.Context, j Job, d Delivery) (State, bool) {
+	if _, ok := d.Record.Fact.(events.ApprovalGranted); !ok || d.Record.Err != nil || d.Record.Seq != d.Seq {
+		return State{}, false
+	}
+	opened, err := c.cfg.Log.First(ctx, d.Aggregate)
+	if err != nil {
+		return State{}, false
+	}
+	s := fold(j, d.Aggregate, []events.Record{opened, d.Record})
+	s.partial = true
+	return s, s.Phase == Ready && s.Ready == d.Seq
 }
 
 // read folds an aggregate.

@@ -25,6 +25,16 @@ func (l *memoryLog) read(a events.Aggregate) []events.Record {
 	return append([]events.Record(nil), l.recs[a]...)
 }
 
+// at returns the record at seq, as a consumer delivers it.
+func (l *memoryLog) at(a events.Aggregate, seq uint64) events.Record {
+	for _, r := range l.read(a) {
+		if r.Seq == seq {
+			return r
+		}
+	}
+	return events.Record{}
+}
+
 func (l *memoryLog) append(f events.Fact, after uint64) (uint64, error) {
 	now := time.Now()
 	subject, h, data, err := events.Encode(f, events.Source{Name: "sim"}, after, now)
@@ -81,6 +91,18 @@ func (f flaky) ReadFilter(ctx context.Context, filter string, from, through uint
 	}
 	f.gate()
 	return out, nil
+}
+
+// First implements claim.Log.
+func (f flaky) First(ctx context.Context, a events.Aggregate) (events.Record, error) {
+	recs, err := f.ReadFilter(ctx, a.Filter(), 1, 0)
+	if err == nil && len(recs) == 0 {
+		err = errGone
+	}
+	if err != nil {
+		return events.Record{}, err
+	}
+	return recs[0], nil
 }
 
 // ReadThrough implements claim.Log.

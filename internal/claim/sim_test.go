@@ -236,7 +236,11 @@ func (s *sim) deliver(c *simCall) {
 		done := make(chan struct{})
 		s.wg.Go(func() {
 			defer close(done)
-			o, err := l.claims.Handle(l.ctx, s.job(l, c.kind), claim.Delivery{Aggregate: c.a, Seq: c.seq, Again: n > 0 && s.n(2) == 0})
+			d := claim.Delivery{Aggregate: c.a, Seq: c.seq, Again: n > 0 && s.n(2) == 0}
+			if s.n(2) == 0 {
+				d.Record = s.log.at(c.a, c.seq)
+			}
+			o, err := l.claims.Handle(l.ctx, s.job(l, c.kind), d)
 			l.gate()
 			s.settle(c, o, err)
 		})

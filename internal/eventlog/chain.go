@@ -74,6 +74,24 @@ func (l *Log) likely(ctx context.Context, filter string, seq, after uint64) (map
 	return have, nil
 }
 
+// First returns the first record of an aggregate, which there must be.
+func (l *Log) First(ctx context.Context, a events.Aggregate) (events.Record, error) {
+	if err := a.Check(); err != nil {
+		return events.Record{}, fmt.Errorf("read aggregate %s: %w", a, err)
+	}
+	m, err := l.lead.Next(ctx, a.Filter(), 1)
+	if err != nil {
+		return events.Record{}, fmt.Errorf("read the first of aggregate %s: %w", a, err)
+	}
+	return l.decode(m), nil
+}
+
+// Judge returns the record that a delivered message is, held against all that
+// records which are read are held against.
+func (l *Log) Judge(seq uint64, subject string, h events.Header, data []byte) events.Record {
+	return l.decode(leader.Message{Seq: seq, Subject: subject, Header: h, Data: data})
+}
+
 // errNoChain says that the records do not say what they stand behind.
 var errNoChain = errors.New("no chain of conditions")
 

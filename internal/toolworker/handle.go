@@ -39,7 +39,10 @@ func (p *process) approved(j claim.Job) worker.Handler {
 			p.alarm(d, "term", err)
 			return worker.Term(err.Error())
 		}
-		o, err := p.claims.Handle(ctx, j, claim.Delivery{Aggregate: a, Seq: d.Seq, After: eventlog.After(d.Header), Again: d.Count > 1})
+		o, err := p.claims.Handle(ctx, j, claim.Delivery{
+			Aggregate: a, Seq: d.Seq, After: eventlog.After(d.Header), Again: d.Count > 1,
+			Record: p.log.Judge(d.Seq, d.Subject, d.Header, d.Data),
+		})
 		if err != nil {
 			p.alarm(d, o.String(), err)
 		}

@@ -30,7 +30,7 @@ func (s *Subscriber) pull(ctx context.Context, consumer string, out chan<- *mess
 			err = s.iterate(ctx, cons, consumer, out)
 		case errors.Is(err, jetstream.ErrConsumerNotFound) && !said:
 			said = true
-			log.Info("waiting for the consumer to be made")
+			log.Debug("waiting for the consumer to be made")
 			continue
 		case errors.Is(err, jetstream.ErrConsumerNotFound):
 			continue

@@ -133,7 +133,7 @@ func newKernel(ctx context.Context, cfg config.Config, conn *nats.Conn, name eve
 	if err := streams.Apply(ctx, js, plan, false); err != nil {
 		return nil, err
 	}
-	eventLog, err := signedlog.Open(ctx, js, cfg.State, string(name), log)
+	eventLog, err := signedlog.Open(ctx, js, cfg.State, "kernel/"+string(name), log)
 	if err != nil {
 		return nil, err
 	}

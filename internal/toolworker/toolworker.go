@@ -81,7 +81,7 @@ func (p *process) run(ctx context.Context, nc *nats.Conn, then func(*process, co
 	if p.js, err = jetstream.New(nc); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
-	if p.log, err = signedlog.Await(ctx, p.js, p.o.StateDir, string(p.id), p.logger); err != nil {
+	if p.log, err = signedlog.Await(ctx, p.js, p.o.StateDir, "tool-worker/"+string(p.id), p.logger); err != nil {
 		return err
 	}
 	disk, pending, err := sandbox.OpenJournal(p.o.Home.Dir, sandbox.JournalOptions{Logger: p.logger, Fault: p.o.Fault})

@@ -4,17 +4,14 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"correx/pkg/tools"
 )
 
-// Limits bound each process of a tool. Zero means the default in the comment.
-type Limits struct {
-	CPU          uint64 `json:"cpu"`           // seconds; 60
-	AddressSpace uint64 `json:"address_space"` // bytes; 4 GiB. Under 1 GiB Go and Node do not start
-	FileSize     uint64 `json:"file_size"`     // bytes; 64 MiB
-	OpenFiles    uint64 `json:"open_files"`    // 256
-}
+// Limits bound each process of a tool.
+type Limits = tools.Limits
 
-func (l Limits) withDefaults() Limits {
+func withDefaults(l Limits) Limits {
 	for _, f := range []struct {
 		value *uint64
 		def   uint64
@@ -28,7 +25,7 @@ func (l Limits) withDefaults() Limits {
 
 // apply limits this process, and so what it starts, where that does not hinder
 // the process itself.
-func (l Limits) apply() error {
+func apply(l Limits) error {
 	for _, r := range []struct {
 		name     string
 		resource int
@@ -46,7 +43,7 @@ func (l Limits) apply() error {
 
 // applyTo limits the address space of a process that has just begun. The stage
 // itself may have mapped more than that.
-func (l Limits) applyTo(pid int) error {
+func applyTo(l Limits, pid int) error {
 	err := unix.Prlimit(pid, unix.RLIMIT_AS, lower(unix.RLIMIT_AS, l.AddressSpace), nil)
 	if err != nil && err != unix.ESRCH {
 		return fmt.Errorf("limit address space: %w", err)

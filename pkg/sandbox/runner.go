@@ -38,7 +38,7 @@ func NewRunner(o RunnerOptions) (*Runner, error) {
 	if !stageKnown {
 		return nil, errors.New("make runner: this program does not call sandbox.Stage at the start of main, and so cannot watch over a process")
 	}
-	o.Limits = o.Limits.withDefaults()
+	o.Limits = withDefaults(o.Limits)
 	return &Runner{o: o}, nil
 }
 

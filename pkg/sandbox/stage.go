@@ -115,7 +115,7 @@ func (s *stage) start(control io.Reader) (pid int, gone <-chan struct{}, err err
 	if err := prctl(unix.PR_SET_DUMPABLE, 0); err != nil { // the program shall not look in here
 		return 0, nil, fmt.Errorf("stop being dumpable: %w", err)
 	}
-	if err := o.Limits.apply(); err != nil {
+	if err := apply(o.Limits); err != nil {
 		return 0, nil, err
 	}
 	p, err := syscall.ForkExec(o.Path, o.Argv, &syscall.ProcAttr{
@@ -125,7 +125,7 @@ func (s *stage) start(control io.Reader) (pid int, gone <-chan struct{}, err err
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := o.Limits.applyTo(p); err != nil {
+	if err := applyTo(o.Limits, p); err != nil {
 		_ = unix.Kill(p, unix.SIGKILL)
 		return 0, nil, err
 	}

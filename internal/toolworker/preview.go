@@ -53,7 +53,7 @@ func (p previewer) preview(ctx context.Context, a events.Aggregate, i session.In
 	v := p.look(ctx, i.Requested.Request)
 	return events.ToolPreviewed{
 		Ref: a.Ref(), Worker: p.worker, Valid: v.Valid, Reason: v.Reason, Diff: v.Diff,
-		Base: v.Base, Affected: v.Affected, Tier: max(v.Tier, i.Requested.Tier),
+		Base: v.Base, Affected: v.Affected, Tier: max(v.Tier, i.Requested.Tier), Notes: v.Notes,
 	}
 }
 

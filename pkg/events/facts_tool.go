@@ -7,11 +7,12 @@ import "time"
 type ToolInvocationRequested struct {
 	Ref
 	Decision
-	Request   ToolRequest `json:"request"`
-	Tier      Tier        `json:"tier"` // the offer's, or higher if the request raised it
-	Token     string      `json:"tool_token"`
-	Offer     string      `json:"offer_digest,omitempty"` // of the [ToolOffer]; empty: nobody offers it
-	PreviewBy time.Time   `json:"preview_by,omitzero"`    // zero: no preview is awaited
+	Request   ToolRequest      `json:"request"`
+	Tier      Tier             `json:"tier"` // the offer's, or higher if the request raised it
+	Token     string           `json:"tool_token"`
+	Offer     string           `json:"offer_digest,omitempty"` // of the [ToolOffer]; empty: nobody offers it
+	PreviewBy time.Time        `json:"preview_by,omitzero"`    // zero: no preview is awaited
+	Follows   ToolInvocationID `json:"follows,omitempty"`      // the invocation whose [FollowUp] this is
 }
 
 // Route returns the tool's token.
@@ -28,6 +29,7 @@ type ToolPreviewed struct {
 	Diff     string     `json:"diff,omitempty"`   // unified
 	Base     []BaseHash `json:"base,omitempty"`
 	Affected []string   `json:"affected,omitempty"`
+	Notes    []string   `json:"notes,omitempty"` // what else a person should know: a directory, a warning
 }
 
 // ApprovalRequested asks a person. Digest names exactly what is shown.

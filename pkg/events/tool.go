@@ -54,6 +54,15 @@ type ToolReceipt struct {
 	Diff       string            `json:"diff,omitempty"` // unified
 	Isolation  Isolation         `json:"isolation,omitempty"`
 	Artifacts  []ArtifactRef     `json:"artifacts,omitempty"`
+	FollowUp   *FollowUp         `json:"follow_up,omitempty"` // of a run that completed
+}
+
+// A FollowUp is a call that a run asks the kernel to open: the second look at
+// what it made. Only a tool that is FollowUpOnly may be asked for, and a person
+// always decides.
+type FollowUp struct {
+	Tool       string `json:"tool"` // raw name
+	Parameters Raw    `json:"parameters"`
 }
 
 // A BaseHash is the state of a file that an approval rests on.
@@ -76,6 +85,8 @@ type ToolOffer struct {
 	Idempotent   bool             `json:"idempotent"`        // may run again after a worker was lost
 	Example      *ToolExample     `json:"example,omitempty"` // for the worked example
 	Isolation    Isolation        `json:"isolation,omitempty"`
+	FollowUpOnly bool             `json:"follow_up_only,omitempty"` // only a [FollowUp] may call it; part of the digest
+	Origin       string           `json:"origin,omitempty"`         // who else it comes from, such as the MCP server "files"
 }
 
 // A ToolExample is one worked call, told to small models as real turns.

@@ -36,6 +36,7 @@ func (o Outcome) ToolResult(id events.ToolInvocationID) tools.ToolResult {
 	detail := tools.Detail{
 		ExitCode: o.Receipt.ExitCode, Structured: o.Receipt.Structured, Overflow: o.Overflow,
 		Isolation: o.Receipt.Isolation, Affected: o.Receipt.Affected, Effects: o.Effects,
+		FollowUp: o.Receipt.FollowUp,
 	}
 	if o.Status == Completed {
 		return tools.Success{Invocation: id, Output: o.Receipt.Output, Metadata: o.Receipt.Metadata, Detail: detail}
@@ -64,7 +65,7 @@ func (r *run) notRun(err error) Outcome {
 func (r *run) completed(v tools.Success) Outcome {
 	out := Outcome{Status: Completed, Overflow: slices.Clone(v.Overflow)}
 	out.Receipt = r.receipt(v.Detail, v.Metadata)
-	out.Receipt.Output = out.summarise("output", v.Output)
+	out.Receipt.Output, out.Receipt.FollowUp = out.summarise("output", v.Output), v.FollowUp
 	if out.Receipt.Affected == nil {
 		out.Receipt.Affected = r.changed()
 	}

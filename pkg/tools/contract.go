@@ -53,6 +53,17 @@ type Previewer interface {
 	Preview(ctx context.Context, r events.ToolRequest) Preview
 }
 
+// A FollowUpTool says whether only the [events.FollowUp] of another tool's result
+// may call it: no model has it in its schema, no actor may ask for it.
+type FollowUpTool interface {
+	FollowUpOnly() bool
+}
+
+// A ForeignTool says who else it comes from, such as an MCP server.
+type ForeignTool interface {
+	Origin() string
+}
+
 // A TierRaiser knows requests that are worse than its tool's tier. A lower
 // answer counts for nothing; see [TierOf].
 type TierRaiser interface {
@@ -67,6 +78,7 @@ type Preview struct {
 	Base     []events.BaseHash
 	Affected []string
 	Tier     events.Tier
+	Notes    []string // what else a person should know, a line each
 }
 
 // A ValidationResult is Valid, the zero value, or Invalid with a reason.

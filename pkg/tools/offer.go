@@ -25,6 +25,12 @@ func Offer(t Tool, isolation events.Isolation) events.ToolOffer {
 		Example:      t.Example(),
 		Isolation:    isolation,
 	}
+	if f, ok := t.(FollowUpTool); ok {
+		o.FollowUpOnly = f.FollowUpOnly()
+	}
+	if f, ok := t.(ForeignTool); ok {
+		o.Origin = f.Origin()
+	}
 	o.Digest = offerDigest(o)
 	return o
 }
@@ -34,7 +40,11 @@ func offerDigest(o events.ToolOffer) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	enc.SetEscapeHTML(false)
-	for _, part := range []any{o.Name, o.Token, o.Description, o.Tier.String(), o.Capabilities, string(o.Schema)} {
+	parts := []any{o.Name, o.Token, o.Description, o.Tier.String(), o.Capabilities, string(o.Schema)}
+	if o.FollowUpOnly { // else the digest is that of former versions
+		parts = append(parts, "follow-up only")
+	}
+	for _, part := range parts {
 		_ = enc.Encode(part) // strings and slices of strings always encode
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -121,6 +121,27 @@ func TestOffer(t *testing.T) {
 	}
 }
 
+// secondLook is a tool that follows up another's result, from a server of its own.
+type secondLook struct {
+	tools.Tool
+	only bool
+}
+
+func (s secondLook) FollowUpOnly() bool { return s.only }
+func (secondLook) Origin() string       { return "mcp:files" }
+
+func TestOfferOfAFollowUpTool(t *testing.T) {
+	plain := tools.Offer(toolstest.NewEchoTool(), events.IsolationNone)
+	only := tools.Offer(secondLook{toolstest.NewEchoTool(), true}, events.IsolationNone)
+	not := tools.Offer(secondLook{toolstest.NewEchoTool(), false}, events.IsolationNone)
+	if !only.FollowUpOnly || only.Origin != "mcp:files" || only.Digest == plain.Digest {
+		t.Errorf("offer is %+v", only)
+	}
+	if not.FollowUpOnly || not.Digest != plain.Digest {
+		t.Errorf("a tool that anybody may call is offered as %+v", not)
+	}
+}
+
 func TestSummary(t *testing.T) {
 	for _, c := range []struct {
 		name, in string

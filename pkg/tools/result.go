@@ -33,8 +33,9 @@ type Detail struct {
 	Structured events.Raw // a JSON object, at most 64 KiB; empty: none
 	Overflow   []Blob     // what is too large for a receipt
 	Isolation  events.Isolation
-	Affected   []string       // what was changed; empty: what the tool announced
-	Effects    events.Effects // of a failure; empty: whatever the sandbox finds
+	Affected   []string         // what was changed; empty: what the tool announced
+	Effects    events.Effects   // of a failure; empty: whatever the sandbox finds
+	FollowUp   *events.FollowUp // of a success: the call that the kernel is to open next
 }
 
 // A Blob is output that belongs into the object store.

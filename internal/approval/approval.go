@@ -1,13 +1,14 @@
 // Package approval says what may run, and proves that it was said.
 //
 // [Decide] is the policy: tier, rules, what a person has remembered, and the
-// session's mode. [Digest] names exactly what an approval is for. [Sign] and
+// session's mode. [Digest] names exactly what an approval is for. [Signer] and
 // [Verifier] tie an approval to the kernel's key and to one stream, session,
 // invocation, tool, digest and deadline: whoever can write to the log by some
 // other way still cannot make a worker run anything.
 package approval
 
 import (
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -63,19 +64,44 @@ type StreamIdentity struct {
 	Created time.Time
 }
 
-// Sign returns g with the key and the signature of the kernel.
-func Sign(key nkeys.KeyPair, id StreamIdentity, g events.ApprovalGranted) (events.ApprovalGranted, error) {
+// A Signer signs approvals. It works its key out once, for which an NKey takes as
+// long as for a signature, and does so each time.
+type Signer struct {
+	key ed25519.PrivateKey
+	pub string
+}
+
+// NewSigner returns a signer with the kernel's key.
+func NewSigner(key nkeys.KeyPair) (*Signer, error) {
 	pub, err := key.PublicKey()
 	if err != nil {
-		return g, fmt.Errorf("sign approval: %w", err)
+		return nil, fmt.Errorf("sign approvals: %w", err)
 	}
-	g.Key = pub
-	sig, err := key.Sign(signed(id, g))
+	seed, err := key.Seed()
 	if err != nil {
-		return g, fmt.Errorf("sign approval: %w", err)
+		return nil, fmt.Errorf("sign approvals: %w", err)
 	}
-	g.Signature = base64.RawURLEncoding.EncodeToString(sig)
-	return g, nil
+	_, raw, err := nkeys.DecodeSeed(seed)
+	if err != nil {
+		return nil, fmt.Errorf("sign approvals: %w", err)
+	}
+	return &Signer{ed25519.NewKeyFromSeed(raw), pub}, nil
+}
+
+// Sign returns g with the key and the signature of the kernel.
+func (s *Signer) Sign(id StreamIdentity, g events.ApprovalGranted) events.ApprovalGranted {
+	g.Key = s.pub
+	g.Signature = base64.RawURLEncoding.EncodeToString(ed25519.Sign(s.key, signed(id, g)))
+	return g
+}
+
+// Sign signs one approval.
+func Sign(key nkeys.KeyPair, id StreamIdentity, g events.ApprovalGranted) (events.ApprovalGranted, error) {
+	s, err := NewSigner(key)
+	if err != nil {
+		return g, err
+	}
+	return s.Sign(id, g), nil
 }
 
 // signed is the text that a signature covers: one line a field, in this order.

@@ -73,8 +73,12 @@ func (s *system) rate(ctx context.Context, span time.Duration) (float64, error) 
 	}
 }
 
-// latencyCalls is how many calls the median is of.
-const latencyCalls = 300
+// latencyCalls is how many calls the median is of. They and as many rounds of the
+// floor take turns, so that what else the machine does is in both.
+const (
+	latencyCalls = 600
+	latencyTurns = 12
+)
 
 // latency measures one call at a time, from the request to the visible result.
 func (b *bench) latency(ctx context.Context) (row, error) {
@@ -92,25 +96,26 @@ func (b *bench) latency(ctx context.Context) (row, error) {
 		return row{}, err
 	}
 	s.stages.reset()
-	before, err := f.latency(ctx, latencyCalls/2)
-	if err != nil {
-		return row{}, err
-	}
-	times := make([]float64, latencyCalls)
-	tag := time.Now().UnixNano()
-	for k := range times {
-		begin := time.Now()
-		if err := s.call(ctx, fmt.Sprintf("l%d-%d", tag, k)); err != nil {
+	var calls, floor []float64
+	for range latencyTurns {
+		c, err := s.latency(ctx, latencyCalls/latencyTurns)
+		if err != nil {
 			return row{}, err
 		}
-		times[k] = float64(time.Since(begin).Microseconds()) / 1000
+		bare, err := f.latency(ctx, latencyCalls/latencyTurns)
+		if err != nil {
+			return row{}, err
+		}
+		calls, floor = append(calls, c...), append(floor, bare...)
 	}
 	b.explain(s)
-	after, err := f.latency(ctx, latencyCalls/2)
-	if err != nil {
-		return row{}, err
-	}
-	return row{Value: median(times), Unit: "ms", Floor: (before + after) / 2}, nil
+	return row{Value: median(calls), Unit: "ms", Floor: median(floor)}, nil
+}
+
+// latency is how long each of n calls takes, one at a time, in milliseconds.
+func (s *system) latency(ctx context.Context, n int) ([]float64, error) {
+	tag := time.Now().UnixNano()
+	return timed(n, func(k int) error { return s.call(ctx, fmt.Sprintf("l%d-%d", tag, k)) })
 }
 
 // explain prints where the time of the calls went, if that was asked for.

@@ -151,18 +151,23 @@ func (f *floor) rate(ctx context.Context, writers int, span time.Duration) (floa
 	return float64(done.Load()) / time.Since(begin).Seconds(), nil
 }
 
-// latency is the median time of one call alone, in milliseconds.
-func (f *floor) latency(ctx context.Context, n int) (float64, error) {
-	tag := fmt.Sprint(time.Now().UnixNano())
+// latency is how long each of n rounds takes, one at a time, in milliseconds.
+func (f *floor) latency(ctx context.Context, n int) ([]float64, error) {
+	tag := time.Now().UnixNano()
+	return timed(n, func(k int) error { return f.call(ctx, fmt.Sprintf("%d-l-%d", tag, k)) })
+}
+
+// timed is how long each of n calls of one takes, in milliseconds.
+func timed(n int, one func(k int) error) ([]float64, error) {
 	times := make([]float64, n)
 	for k := range times {
 		begin := time.Now()
-		if err := f.call(ctx, fmt.Sprintf("%s-l-%d", tag, k)); err != nil {
-			return 0, err
+		if err := one(k); err != nil {
+			return nil, err
 		}
 		times[k] = float64(time.Since(begin).Microseconds()) / 1000
 	}
-	return median(times), nil
+	return times, nil
 }
 
 func median(x []float64) float64 {

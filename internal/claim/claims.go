@@ -19,7 +19,8 @@ type Log interface {
 	// ReadThrough is Read up to the record at seq, which says of itself that it
 	// stands behind the one at after (0: it says nothing).
 	ReadThrough(ctx context.Context, a events.Aggregate, seq, after uint64) ([]events.Record, error)
-	// First returns the record that opened an aggregate.
+	// First returns the record that opened an aggregate, or what was heard to be
+	// that: the caller holds it against a signature.
 	First(ctx context.Context, a events.Aggregate) (events.Record, error)
 	// Append stores f behind the record after, the aggregate's last. A nil
 	// error is proof that it did; any other proves nothing.

@@ -7,9 +7,9 @@
 // behind the last record of the aggregate; the sequence of the latest started,
 // F, is the fencing token, and an end is appended only while F still holds.
 // Deliveries, acks and counts are hints: [Claims.Handle] reads the log before it
-// believes any of them. Of a fresh approval it reads the request alone, which the
-// kernel's signature covers by its digest; that nothing follows the approval the
-// append of started proves.
+// believes any of them. Of a fresh approval it needs the request alone, which the
+// kernel's signature covers by its digest, wherever it was heard or read; that
+// nothing follows the approval the append of started proves.
 //
 //	clause 1  held already: keep the delivery alive, nothing else
 //	clause 2  ready: check, register as held, append started; refused: drop

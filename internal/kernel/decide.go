@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"correx/internal/approval"
 	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
@@ -44,13 +43,7 @@ func (k *Kernel) step(e *key) {
 func (k *Kernel) append(e *key, d session.Decision) bool {
 	f := d.Fact
 	if g, ok := f.(events.ApprovalGranted); ok {
-		signed, err := approval.Sign(k.Signer, k.identity, g)
-		if err != nil {
-			k.logger.Error("approval cannot be signed", "err", err)
-			e.failed = true
-			return false
-		}
-		f = signed
+		f = k.signer.Sign(k.identity, g)
 	}
 	seq, err := k.Log.Append(k.ctx, f, d.After, d.Cause)
 	switch {

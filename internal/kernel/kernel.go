@@ -56,6 +56,7 @@ type Options struct {
 type Kernel struct {
 	Options
 	identity approval.StreamIdentity
+	signer   *approval.Signer
 	boot     string
 	logger   *slog.Logger
 
@@ -98,16 +99,20 @@ func New(o Options) (*Kernel, error) {
 	if o.Permit == nil {
 		o.Permit = func(_, _ []string) error { return nil }
 	}
+	signer, err := approval.NewSigner(o.Signer)
+	if err != nil {
+		return nil, fmt.Errorf("make kernel: %w", err)
+	}
 	id := o.Log.Identity()
 	k := &Kernel{
 		Options: o, logger: o.Logger,
-		identity: approval.StreamIdentity{Stream: id.Stream, Created: id.Created},
-		boot:     nats.NewInbox()[len(nats.InboxPrefix):],
-		keys:     map[session.Key]*key{},
-		held:     map[events.CommandID]*wish{},
-		answers:  map[events.CommandID]chan Answer{},
-		slots:    make(chan struct{}, maxCommands),
-		offers:   make(chan struct{}, 1),
+		identity: approval.StreamIdentity{Stream: id.Stream, Created: id.Created}, signer: signer,
+		boot:    nats.NewInbox()[len(nats.InboxPrefix):],
+		keys:    map[session.Key]*key{},
+		held:    map[events.CommandID]*wish{},
+		answers: map[events.CommandID]chan Answer{},
+		slots:   make(chan struct{}, maxCommands),
+		offers:  make(chan struct{}, 1),
 	}
 	k.world.Store(&session.World{})
 	return k, nil

@@ -74,6 +74,7 @@ type process struct {
 	executor *sandbox.Executor
 	work     *work
 	claims   *claim.Claims
+	heard    requests
 }
 
 func (p *process) run(ctx context.Context, nc *nats.Conn, then func(*process, context.Context) error) error {
@@ -131,7 +132,7 @@ func (p *process) build(nc *nats.Conn, disk *sandbox.Journal, pending []sandbox.
 		return nil, err
 	}
 	if p.claims, err = claim.New(claim.Config{
-		Worker: p.id, Boot: p.boot, Log: p.log, Ask: worker.Asker{Conn: nc}, AckWait: p.o.AckWait, Logger: p.logger,
+		Worker: p.id, Boot: p.boot, Log: log{p.log, &p.heard}, Ask: worker.Asker{Conn: nc}, AckWait: p.o.AckWait, Logger: p.logger,
 		Clock: p.log.NotAfter,
 	}); err != nil {
 		return nil, err
@@ -153,6 +154,12 @@ func (p *process) serve(nc *nats.Conn, drain func()) (leave func(), err error) {
 	quiet, err := worker.Doorbell(nc, p.claims.Poke, events.CancelRequested{}.FactName(), events.ToolExecutionFailed{}.FactName())
 	if err != nil {
 		return nil, err
+	}
+	for _, t := range p.registry.All() {
+		if _, err := p.heard.hear(nc, events.Token(t.Name())); err != nil {
+			quiet()
+			return nil, err
+		}
 	}
 	srv, err := worker.Service(nc, worker.ServiceConfig{
 		Role: events.RoleToolWorker, Version: p.o.Version, Worker: p.id, Boot: p.boot,

@@ -45,6 +45,14 @@ func TestDecide(t *testing.T) {
 		{"a remembered answer is for these parameters", events.Policy{}, approval.Question{Tool: "shell", Parameters: events.Raw(`{}`), Tier: events.T2, Mode: events.ModePrompt, Rules: []events.ApprovalRuleGranted{rule}, Now: now}, events.Ask},
 		{"a remembered answer does not beat deny", policy, approval.Question{Tool: "shell", Parameters: params, Tier: events.T2, Mode: events.ModePrompt, Rules: []events.ApprovalRuleGranted{rule}, Now: now}, events.Deny},
 		{"a remembered answer is not for a higher tier", events.Policy{}, approval.Question{Tool: "shell", Parameters: params, Tier: events.T3, Mode: events.ModePrompt, Rules: []events.ApprovalRuleGranted{rule}, Now: now}, events.Ask},
+		{"a review asks in mode auto", events.Policy{}, approval.Question{Follows: "t1-0", Tool: "x", Tier: events.T2, Mode: events.ModeAuto}, events.Ask},
+		{"a review asks even at T0", events.Policy{}, approval.Question{Follows: "t1-0", Tool: "x", Tier: events.T0, Mode: events.ModeAuto}, events.Ask},
+		{"no rule allows a review", policy, approval.Question{Follows: "t1-0", Tool: "shell", Parameters: events.Raw(`{"argv":["git","log"]}`), Tier: events.T2, Mode: events.ModePrompt}, events.Ask},
+		{"no remembered answer is for a review", events.Policy{}, approval.Question{Follows: "t1-0", Tool: "shell", Parameters: params, Tier: events.T2, Mode: events.ModePrompt, Rules: []events.ApprovalRuleGranted{rule}, Now: now}, events.Ask},
+		{"a rule denies a review", policy, approval.Question{Follows: "t1-0", Tool: "shell", Parameters: params, Tier: events.T2, Mode: events.ModeAuto}, events.Deny},
+		{"mode deny denies a review, whatever a rule asks", policy, approval.Question{Follows: "t1-0", Tool: "shell", Parameters: events.Raw(`{"argv":["git","commit"]}`), Tier: events.T2, Mode: events.ModeDeny}, events.Deny},
+		{"mode deny denies a review, whatever a rule allows", policy, approval.Question{Follows: "t1-0", Tool: "shell", Parameters: events.Raw(`{"argv":["git","log"]}`), Tier: events.T2, Mode: events.ModeDeny}, events.Deny},
+		{"T4 is no review", events.Policy{}, approval.Question{Follows: "t1-0", Tool: "x", Tier: events.T4, Mode: events.ModeAuto}, events.Deny},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := approval.Decide(c.policy, c.q); got.Effect != c.want || got.Why == "" {

@@ -26,15 +26,19 @@ type Question struct {
 	Tier       events.Tier
 	Mode       Mode
 	Rules      []events.ApprovalRuleGranted // remembered in this session
+	Follows    events.ToolInvocationID      // the run whose result it is a second look at; empty: none
 	Now        time.Time
 }
 
 // Decide applies the policy: T4 never runs; a deny rule beats an ask rule beats
 // an allow rule; a remembered answer answers what would be asked; what no rule
-// matches goes by tier and mode.
+// matches goes by tier and mode. A follow-up is asked about unless it is denied.
 func Decide(p events.Policy, q Question) Verdict {
 	if q.Tier >= events.T4 {
 		return Verdict{events.Deny, "", "tier T4 is never run"}
+	}
+	if q.Follows != "" {
+		return secondLook(p, q)
 	}
 	v := byMode(q)
 	if r, ok := match(p, q); ok {
@@ -44,6 +48,20 @@ func Decide(p events.Policy, q Question) Verdict {
 		if why, ok := remembered(q); ok {
 			return Verdict{events.Allow, "rule", why}
 		}
+	}
+	return v
+}
+
+// secondLook asks a person, whatever would allow the call: what is to be looked
+// at was not there yet when that was said. Only a denial holds.
+func secondLook(p events.Policy, q Question) Verdict {
+	v := Verdict{events.Ask, "", "review of " + string(q.Follows)}
+	r, ok := match(p, q)
+	switch {
+	case ok && r.Effect == events.Deny:
+		v = Verdict{events.Deny, "", "policy: " + describe(r)}
+	case q.Mode == events.ModeDeny:
+		v = Verdict{events.Deny, "", fmt.Sprintf("tier %s in mode %s: nothing above T1 runs", q.Tier, q.Mode)}
 	}
 	return v
 }

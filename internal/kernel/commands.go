@@ -132,6 +132,9 @@ func creates(w events.Wish) bool {
 	case events.SessionStart, events.InferenceRun:
 		return true
 	case events.ToolRun:
+		if _, follows := session.Followed(b.Invocation); follows {
+			return false // its key is that of what it would follow
+		}
 		return b.Session == "" || b.Session == events.System
 	}
 	return false

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -90,7 +91,10 @@ func (k *Kernel) toKey(id session.Key, r events.Record) {
 // opens reports whether nothing of the key can be on the log before r.
 func opens(r events.Record) bool {
 	switch r.Fact.(type) {
-	case events.SessionStarted, events.ToolInvocationRequested, events.InferenceRequested:
+	case events.ToolInvocationRequested:
+		_, follows := session.Followed(events.ToolInvocationID(r.Aggregate.ID))
+		return r.Aggregate.Session == events.System && !follows
+	case events.SessionStarted, events.InferenceRequested:
 		return r.Aggregate.Session == events.System || r.Aggregate.Kind == events.KindSession
 	}
 	return false
@@ -142,13 +146,11 @@ func (k *Kernel) run(e *key) {
 // load folds what the log has of a key that was not in memory.
 func (k *Kernel) load(e *key) bool {
 	for !e.loaded {
-		err := k.Log.Each(k.ctx, e.id.Filter(), 1, 0, func(r events.Record) error {
-			if id, ok := session.KeyOfRecord(r); ok && id == e.id {
+		recs, err := k.read(e.id)
+		if err == nil {
+			for _, r := range recs {
 				k.evolve(e, r)
 			}
-			return nil
-		})
-		if err == nil {
 			e.loaded = true
 			break
 		}
@@ -158,6 +160,29 @@ func (k *Kernel) load(e *key) bool {
 		e.state = session.State{ID: e.id.Session}
 	}
 	return true
+}
+
+// read returns what the log has of a key, in its order. What is read in several
+// parts is read up to one sequence: what comes later, the follower brings.
+func (k *Kernel) read(id session.Key) ([]events.Record, error) {
+	through, err := k.Log.Last(k.ctx)
+	if err != nil || through == 0 {
+		return nil, err
+	}
+	var all []events.Record
+	for _, filter := range id.Filters() {
+		err := k.Log.Each(k.ctx, filter, 1, through, func(r events.Record) error {
+			if of, ok := session.KeyOfRecord(r); ok && of == id {
+				all = append(all, r)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b events.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	return all, nil
 }
 
 func (k *Kernel) evolve(e *key, r events.Record) {
@@ -211,7 +236,7 @@ func (k *Kernel) rests(e *key) bool {
 		return false
 	}
 	for _, i := range e.state.Tools {
-		if !i.Status().Ended() {
+		if !i.Status().Ended() || e.state.FollowUpDue(i) {
 			return false
 		}
 	}

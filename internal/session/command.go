@@ -48,19 +48,24 @@ func Handle(s State, w World, c events.Wish, now time.Time) Answer {
 }
 
 // A Key names the State that a record or a command belongs to: a session, or
-// one aggregate of system.
+// one aggregate of system. An invocation and its follow-up have one key.
 type Key struct {
 	Session events.SessionID
 	Kind    events.Kind // empty for a session
 	ID      string      // likewise
 }
 
-// Filter returns the subject filter of all records of the key.
-func (k Key) Filter() string {
+// Filters returns the subject filters of all records of the key.
+func (k Key) Filters() []string {
 	if k.Kind == "" {
-		return events.SessionFilter(k.Session)
+		return []string{events.SessionFilter(k.Session)}
 	}
-	return events.Aggregate{Session: k.Session, Kind: k.Kind, ID: k.ID}.Filter()
+	all := []string{events.Aggregate{Session: k.Session, Kind: k.Kind, ID: k.ID}.Filter()}
+	if k.Kind == events.KindTool {
+		next := FollowUpID(events.ToolInvocationID(k.ID))
+		all = append(all, events.Aggregate{Session: k.Session, Kind: k.Kind, ID: string(next)}.Filter())
+	}
+	return all
 }
 
 // KeyOfRecord returns the key that a record is folded into. Records about
@@ -72,7 +77,9 @@ func KeyOfRecord(r events.Record) (Key, bool) {
 		return Key{}, false
 	case a.Session != events.System:
 		return Key{Session: a.Session}, true
-	case a.Kind == events.KindTool || a.Kind == events.KindInference:
+	case a.Kind == events.KindTool:
+		return systemTool(events.ToolInvocationID(a.ID)), true
+	case a.Kind == events.KindInference:
 		return Key{a.Session, a.Kind, a.ID}, true
 	}
 	return Key{}, false
@@ -117,9 +124,14 @@ func sessionKey(s events.SessionID, otherwise string) (Key, bool) {
 
 func toolKey(s events.SessionID, i events.ToolInvocationID) (Key, bool) {
 	if s == "" || s == events.System {
-		return Key{events.System, events.KindTool, string(i)}, true
+		return systemTool(i), true
 	}
 	return Key{Session: s}, true
+}
+
+func systemTool(i events.ToolInvocationID) Key {
+	first, _ := Followed(i)
+	return Key{events.System, events.KindTool, string(first)}
 }
 
 func invocationID(b events.ToolRun, c events.Wish) events.ToolInvocationID {
@@ -225,8 +237,11 @@ func (h handler) run(b events.ToolRun) Answer {
 	} else if a, ok := h.exists(session, "RUNNING PAUSED"); !ok {
 		return a
 	}
-	if session != events.System && callIDs.MatchString(string(id)) {
-		return h.reject("invocation %q is named like a call of the model; choose another id, or none to be given one", id)
+	if why := reserved(session, id); why != "" {
+		return h.reject("invocation %q %s; choose another id, or none to be given one", id, why)
+	}
+	if o, ok := h.w.Tool(b.Tool); ok && o.What.FollowUpOnly {
+		return h.reject("tool %q cannot be asked for: it only follows up what another tool did", b.Tool)
 	}
 	old, _ := h.s.Tool(id)
 	if old.Status() != "" {

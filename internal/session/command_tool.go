@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+
 	"correx/pkg/events"
 )
 
@@ -44,7 +46,10 @@ func (h handler) approve(b events.ToolApprove) Answer {
 	case Approved:
 		return h.reject("invocation %q is approved already, by %s", b.Invocation, i.Granted.By)
 	default:
-		return h.reject("invocation %q does not wait for an approval: it is %s%s", b.Invocation, i.Status(), because(i.why()))
+		return h.reject("invocation %q does not wait for an approval: it is %s%s%s", b.Invocation, i.Status(), because(i.why()), h.review(i))
+	}
+	if b.Scope == events.ScopeSession && i.Follows() != "" {
+		return h.reject("invocation %q is the review of %s, and no answer to a review holds for another; approve it once", b.Invocation, i.Follows())
 	}
 	if b.Digest != i.Asked.Digest {
 		return h.reject("digest is %q, the question about %q is for %q; look at what is asked and approve that", short(b.Digest), b.Invocation, i.Asked.Digest)
@@ -80,7 +85,7 @@ func (h handler) no(b events.ToolReject) Answer {
 	case Started, CancelRequested:
 		return h.reject("invocation %q runs already; use tool.cancel to stop it", b.Invocation)
 	}
-	return h.reject("invocation %q is %s", b.Invocation, i.Status())
+	return h.reject("invocation %q is %s%s", b.Invocation, i.Status(), h.review(i))
 }
 
 func (h handler) stop(b events.ToolCancel) Answer {
@@ -94,7 +99,18 @@ func (h handler) stop(b events.ToolCancel) Answer {
 	case Started:
 		return h.decide(events.CancelRequested{Ref: toolRef(i), Decision: h.decision(), Reason: b.Reason}, i.LastSeq)
 	}
-	return h.reject("invocation %q is %s", b.Invocation, i.Status())
+	return h.reject("invocation %q is %s%s", b.Invocation, i.Status(), h.review(i))
+}
+
+// review points out the follow-up of i that is still open, if there is one.
+func (h handler) review(i Invocation) string {
+	if i.FollowUp() == nil {
+		return ""
+	}
+	if next, _ := h.s.Tool(FollowUpID(i.ID)); next.Status().Ended() {
+		return ""
+	}
+	return fmt.Sprintf("; its review is %q", FollowUpID(i.ID))
 }
 
 func (h handler) rejected(i Invocation, f events.ToolExecutionRejected) Answer {

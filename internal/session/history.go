@@ -50,9 +50,16 @@ func ResultText(i Invocation) string {
 	if i.Requested.Actor != "" {
 		prefix = "(asked for by " + string(i.Requested.Actor) + ") "
 	}
+	if i.Follows() != "" {
+		return prefix + reviewText(i)
+	}
 	switch f := i.End.(type) {
 	case events.ToolExecutionCompleted:
-		return prefix + success(tool, f.Receipt.Output)
+		text := prefix + success(tool, f.Receipt.Output)
+		if i.FollowUp() != nil {
+			text += waitsForReview
+		}
+		return text
 	case events.ToolExecutionFailed:
 		return prefix + failure(tool, f.Reason, f.Recoverable)
 	case events.ToolExecutionRejected:

@@ -68,6 +68,7 @@ type Invocation struct {
 	Cancel       *events.CancelRequested
 	End          events.Fact // Completed, Failed or Rejected
 	EndSeq       uint64
+	EndID        string // of the record, as the follow-up cites it
 	EndedAt      time.Time
 	Recovered    *events.Recovered
 
@@ -257,7 +258,7 @@ func (i Invocation) apply(f events.Fact, r events.Record) Invocation {
 }
 
 func (i Invocation) ended(f events.Fact, r events.Record, s ToolInvocationStatus) Invocation {
-	i.End, i.EndSeq, i.EndedAt, i.status = f, r.Seq, r.Time, s
+	i.End, i.EndSeq, i.EndID, i.EndedAt, i.status = f, r.Seq, r.Header.Get(events.HeaderID), r.Time, s
 	return i
 }
 

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"strings"
 	"testing"
 
 	"correx/internal/session"
@@ -28,6 +29,8 @@ func TestEveryCommandHasTheKeyOfItsFact(t *testing.T) {
 		{events.ToolRun{Tool: "echo", Session: "s1", Invocation: "i1"}, s1},
 		{events.ToolApprove{Invocation: "i1"}, tool("i1")},
 		{events.ToolApprove{Session: "s1", Invocation: "i1"}, s1},
+		{events.ToolApprove{Invocation: "i1-c"}, tool("i1")}, // a follow-up has the key of what it follows
+		{events.ToolApprove{Session: "s1", Invocation: "i1-c"}, s1},
 		{events.ToolReject{Session: events.System, Invocation: "i1"}, tool("i1")},
 		{events.ToolCancel{Session: "s1", Invocation: "i1"}, s1},
 		{events.InferenceRun{Task: "x"}, inference("n7-abc")},
@@ -57,9 +60,10 @@ func TestEveryCommandHasTheKeyOfItsFact(t *testing.T) {
 func TestKeyFilters(t *testing.T) {
 	for k, want := range map[session.Key]string{
 		s1: "evt.s1.>",
-		{Session: events.System, Kind: events.KindTool, ID: "i1"}: "evt.system.tool.i1.>",
+		{Session: events.System, Kind: events.KindTool, ID: "i1"}:      "evt.system.tool.i1.> evt.system.tool.i1-c.>",
+		{Session: events.System, Kind: events.KindInference, ID: "n1"}: "evt.system.inference.n1.>",
 	} {
-		if got := k.Filter(); got != want {
+		if got := strings.Join(k.Filters(), " "); got != want {
 			t.Errorf("filter of %v is %s", k, got)
 		}
 	}

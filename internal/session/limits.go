@@ -37,7 +37,7 @@ func (r *reactor) repetition() repetition {
 	var rep repetition
 	counts := map[string]int{}
 	for _, i := range r.s.Tools[min(r.s.Active.Tools, len(r.s.Tools)):] {
-		if i.Requested == nil || i.Requested.Actor != "" || i.End == nil {
+		if i.Requested == nil || i.Requested.Actor != "" || i.Follows() != "" || i.End == nil {
 			continue
 		}
 		tool := i.Requested.Request.Tool

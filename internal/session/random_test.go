@@ -28,14 +28,15 @@ func TestRandomSessions(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("session %d of CORREX_SEED=%d:\n%s", n, seed, c.print(0))
 		}
-		total.started, total.completed, total.ran, total.alarms, total.stale =
-			total.started+c.started, total.completed+c.completed, total.ran+c.ran, total.alarms+c.alarms, total.stale+c.stale
+		total.started, total.completed, total.ran, total.reviewed, total.alarms, total.stale =
+			total.started+c.started, total.completed+c.completed, total.ran+c.ran, total.reviewed+c.reviewed, total.alarms+c.alarms, total.stale+c.stale
 	}
-	t.Logf("%d started, %d completed, %d tools ran, %d alarms, %d stale decisions held", total.started, total.completed, total.ran, total.alarms, total.stale)
+	said := fmt.Sprintf("%d started, %d completed, %d tools ran, %d of them reviews, %d alarms, %d stale decisions held",
+		total.started, total.completed, total.ran, total.reviewed, total.alarms, total.stale)
+	t.Log(said)
 	// What never happens tests nothing.
-	if total.started == 0 || total.completed == 0 || total.ran == 0 || total.alarms == 0 || total.stale == 0 {
-		t.Errorf("the sessions are too dull: %d started, %d completed, %d tools ran, %d alarms, %d stale decisions held",
-			total.started, total.completed, total.ran, total.alarms, total.stale)
+	if total.started == 0 || total.completed == 0 || total.ran == 0 || total.reviewed == 0 || total.alarms == 0 || total.stale == 0 {
+		t.Error("the sessions are too dull: " + said)
 	}
 }
 
@@ -46,10 +47,10 @@ type chaos struct {
 	strange map[uint64]bool // records that the kernel at hand did not write
 	lagged  map[uint64]bool // those among them that another kernel wrote
 
-	started, completed, ran, alarms, stale int
+	started, completed, ran, reviewed, alarms, stale int
 }
 
-var everything = []string{"w1", "write", "read", "echo", "shell", "edit", "bomb", "sum"}
+var everything = []string{"w1", "write", "read", "echo", "shell", "edit", "bomb", "sum", "run", "commit"}
 
 var s1 = session.Key{Session: "s1"}
 
@@ -66,6 +67,9 @@ func (c *chaos) run() {
 	for _, i := range st.Tools {
 		if i.Status() == session.Completed {
 			c.ran++
+			if i.Follows() != "" {
+				c.reviewed++
+			}
 		}
 	}
 	if st.Started != nil {
@@ -76,9 +80,24 @@ func (c *chaos) run() {
 	}
 	for _, k := range append([]session.Key(nil), c.order...) {
 		c.rest(k)
+		c.reviewsAreAnswered(k)
 	}
 	evolvesPurely(c.t, c.log)
 	c.decidesAlike()
+}
+
+// reviewsAreAnswered checks that a tool that only follows up runs as nothing else,
+// and that a person said so.
+func (c *chaos) reviewsAreAnswered(k session.Key) {
+	for _, i := range c.states[k].Tools {
+		switch {
+		case i.Granted == nil:
+		case i.Follows() != "" && i.Granted.By != "person":
+			c.t.Errorf("the review %s was granted by %s", i.ID, i.Granted.By)
+		case i.Follows() == "" && i.Granted.Tool == "commit":
+			c.t.Errorf("%s runs commit, and follows nothing", i.ID)
+		}
+	}
 }
 
 // decidesAlike checks a few decisions again from the log.
@@ -136,9 +155,9 @@ func (c *chaos) while() time.Duration {
 
 func (c *chaos) call() string {
 	if c.rng.IntN(3) > 0 {
-		return c.pick(`echo {"text":"a"}`, `shell {"text":"a"}`, `sum {"text":"b"}`, `write {"path":"a","content":"b"}`, `read {"path":"a"}`, `edit {"path":"a"}`)
+		return c.pick(`run {"text":"a"}`, `echo {"text":"a"}`, `shell {"text":"a"}`, `sum {"text":"b"}`, `write {"path":"a","content":"b"}`, `read {"path":"a"}`, `edit {"path":"a"}`)
 	}
-	return c.pick("echo", "write", "shell", "edit", "bomb", "sum", "none") + " " +
+	return c.pick("echo", "write", "shell", "edit", "bomb", "sum", "none", "commit") + " " +
 		c.pick(`{"text":"a"}`, `{"text":"a"}`, `{"path":"a","content":"b"}`, `{"path":"b"}`, `{}`, `{"text":"`+strconv.Itoa(c.rng.IntN(99))+`"}`)
 }
 
@@ -184,13 +203,17 @@ func (c *chaos) workOn(i session.Invocation) {
 	case i.Status() == session.Approved:
 		c.tool(ref, c.pick("start", "start", "start", "reject"), "")
 	case i.Status() == session.Started, i.Status() == session.CancelRequested:
+		if c.rng.IntN(3) == 0 {
+			c.tool(ref, "asks", c.pick(`commit {"text":"a"}`, `commit {"text":"a"}`, `commit {"text":"a"}`, `commit {}`, `shell {"text":"a"}`, "none {}", "bomb null"))
+			return
+		}
 		c.tool(ref, c.pick("done", "done", "done", "fail", "lost"), "")
 	}
 }
 
 // anyCommand is a command, sensible or not.
 func (c *chaos) anyCommand() {
-	id := fmt.Sprintf("t%d-%d", 1+c.rng.IntN(4), c.rng.IntN(2))
+	id := fmt.Sprintf("t%d-%d", 1+c.rng.IntN(4), c.rng.IntN(2)) + c.pick("", "", "-c")
 	switch c.rng.IntN(12) {
 	case 0, 1, 2:
 		c.wish("session.say", `{"session":"s1","text":"well"}`)
@@ -243,7 +266,7 @@ func (c *chaos) lag() {
 func (c *chaos) forge() {
 	types := events.FactTypes()
 	typ := types[c.rng.IntN(len(types))]
-	id := c.pick("main", "t1", "t2", "t3", "t1-0", "t2-0", "t5-0")
+	id := c.pick("main", "t1", "t2", "t3", "t1-0", "t2-0", "t5-0", "t1-0-c", "t2-0-c")
 	subject := "evt.s1." + string(typ.Name.Kind()) + "." + id + "." + typ.Name.Token() + c.pick("", "", ".echo", ".m", ".shell")
 	body := c.pick("", "null", "{", `[]`, `{"session":"s1","id":"`+id+`"}`, `{"session":"s1","id":"`+id+`","attempt":1,"nonce":"n","worker":"w"}`,
 		`{"session":"s1","id":"`+id+`","model_token":"m","tool_token":"echo","request":{"tool_name":"echo","parameters":{}}}`, `{"session":"s2","id":"`+id+`"}`, `{"session":"s1","id":"`+id+`","receipt":1,"reply":2,"reason":3}`)

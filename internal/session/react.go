@@ -12,7 +12,7 @@ import (
 type Decision struct {
 	Fact  events.Fact
 	After uint64
-	Cause string // the command that led to it, if one did
+	Cause string // the command that led to it, or the end that asked for it
 }
 
 // A Reaction is what has to happen next in a session.

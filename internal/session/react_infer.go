@@ -35,7 +35,7 @@ func (r *reactor) ask(stage events.StageID, lim events.Limits, rep repetition) {
 		wanted[t] = true
 	}
 	for _, o := range r.w.Tools() {
-		if len(wanted) == 0 || wanted[o.What.Name] {
+		if !o.What.FollowUpOnly && (len(wanted) == 0 || wanted[o.What.Name]) {
 			f.Tools = append(f.Tools, events.ToolRef{Name: o.What.Name, Digest: o.What.Digest})
 		}
 	}

@@ -14,7 +14,9 @@ import (
 // invocation moves one invocation on.
 func (r *reactor) invocation(i Invocation) {
 	switch {
-	case i.status == "" || i.status.Ended():
+	case i.status == "":
+	case i.status.Ended():
+		r.followUp(i)
 	case i.status == Denied:
 		r.reject(i, events.ToolExecutionRejected{Reason: "a person said no" + because(i.Denied.Reason), Denied: true})
 	case i.status == Expired:
@@ -79,6 +81,10 @@ func (r *reactor) admit(i Invocation) {
 		r.wait(until, "a tool-worker that offers %s", req.Tool)
 		return
 	}
+	if why := r.outOfPlace(i, offer.What); why != "" {
+		r.reject(i, events.ToolExecutionRejected{Reason: why})
+		return
+	}
 	if err := schema.Validate(offer.What.Schema, req.Parameters); err != nil {
 		r.reject(i, events.ToolExecutionRejected{Reason: "invalid arguments: " + err.Error()})
 		return
@@ -93,14 +99,18 @@ func (r *reactor) admit(i Invocation) {
 		r.reject(i, events.ToolExecutionRejected{Reason: "not allowed: " + v.Why})
 		return
 	}
-	var notes []string
+	notes := r.confinement(offer.What, tier)
 	if i.Previewed == nil && offer.What.Previews && tier >= events.T2 {
 		until := later(i.Requested.PreviewBy, offer.Since.Add(r.w.Settings.PreviewWait))
 		if r.now.Before(until) {
 			r.wait(until, "a preview of %s (%s)", req.Tool, i.ID)
 			return
 		}
-		notes = []string{"no preview came before " + stamp(until)}
+		if i.Follows() != "" {
+			r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("no preview came before %s, so that there is nothing to look at", stamp(until))})
+			return
+		}
+		notes = append(notes, "no preview came before "+stamp(until))
 	}
 	if v.Effect == events.Allow {
 		r.grant(i, v, tier, events.ScopeOnce)
@@ -126,7 +136,7 @@ func (r *reactor) grant(i Invocation, v approval.Verdict, tier events.Tier, scop
 func (r *reactor) verdict(i Invocation, tier events.Tier) approval.Verdict {
 	return approval.Decide(r.w.Settings.Policy, approval.Question{
 		Tool: i.Requested.Request.Tool, Parameters: i.Requested.Request.Parameters,
-		Tier: tier, Mode: r.mode(), Rules: r.s.Rules, Now: r.now,
+		Tier: tier, Mode: r.mode(), Rules: r.s.Rules, Now: r.now, Follows: i.Follows(),
 	})
 }
 
@@ -168,9 +178,10 @@ func (r *reactor) permitted(i Invocation) {
 }
 
 // mayName reports whether the tool is one that this request may be about. A
-// model has the tools of its session; an actor may name any.
+// model has the tools of its session; an actor, or a run for its follow-up, may
+// name any.
 func (r *reactor) mayName(i Invocation) bool {
-	if i.Requested.Actor != "" {
+	if i.Requested.Actor != "" || i.Follows() != "" {
 		return true
 	}
 	tool := i.Requested.Request.Tool
@@ -189,7 +200,7 @@ func (r *reactor) mayName(i Invocation) bool {
 // shut reports whether a model called what its turn had withdrawn. Whoever writes
 // down what a model said is not believed to have checked that.
 func (r *reactor) shut(i Invocation) bool {
-	if i.Requested.Actor != "" {
+	if i.Requested.Actor != "" || i.Follows() != "" {
 		return false
 	}
 	id, _, _ := strings.Cut(string(i.ID), "-")
@@ -213,7 +224,9 @@ func (r *reactor) toolNames() string {
 	names := r.toolsWanted()
 	if len(names) == 0 {
 		for _, o := range r.w.Tools() {
-			names = append(names, o.What.Name)
+			if !o.What.FollowUpOnly {
+				names = append(names, o.What.Name)
+			}
 		}
 	}
 	if len(names) == 0 {

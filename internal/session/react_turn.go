@@ -42,7 +42,7 @@ func (r *reactor) busy() bool {
 		}
 	}
 	for _, i := range r.s.Tools {
-		if i.status != "" && !i.status.Ended() {
+		if i.status != "" && !i.status.Ended() || r.s.FollowUpDue(i) {
 			return true
 		}
 	}
@@ -88,6 +88,20 @@ func callID(i events.InferenceID, n int) events.ToolInvocationID {
 
 // callIDs are the ids that callID gives, which nobody else may give.
 var callIDs = regexp.MustCompile(`^t[0-9]+-[0-9]+$`)
+
+// reserved says why an actor may not name an invocation so.
+func reserved(session events.SessionID, id events.ToolInvocationID) string {
+	_, follows := Followed(id)
+	switch {
+	case session != events.System && callIDs.MatchString(string(id)):
+		return "is named like a call of the model"
+	case follows:
+		return "is named like a follow-up"
+	case events.CheckToken(string(FollowUpID(id))) != nil:
+		return "has so long a name that its follow-up has no room"
+	}
+	return ""
+}
 
 // request makes the fact that opens an invocation. The tier is the offer's,
 // unless the request raises it.

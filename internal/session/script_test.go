@@ -21,6 +21,7 @@ import (
 //	usage 700                         the tokens of each inference from here on
 //	infer <id> start | call <tool> {…} [& call …] | final <text> | fail <code> [again] | lost
 //	tool <id> preview {…} | start | done <output> | fail {…} | reject <reason> | lost | recovered
+//	tool <id> asks <tool> {…}         it is done, and asks for a follow-up
 //	forge <subject> {…}               a stranger's record
 //
 // An id is of session s1 unless it is written session/id.
@@ -80,10 +81,8 @@ func (s *sim) digests(text string) string {
 }
 
 func (s *sim) key(ref events.Ref, kind events.Kind) session.Key {
-	if ref.Session == events.System {
-		return session.Key{Session: ref.Session, Kind: kind, ID: ref.ID}
-	}
-	return session.Key{Session: ref.Session}
+	k, _ := session.KeyOfRecord(events.Record{Aggregate: events.Aggregate{Session: ref.Session, Kind: kind, ID: ref.ID}})
+	return k
 }
 
 func (s *sim) invocation(ref events.Ref) session.Invocation {
@@ -130,6 +129,9 @@ var catalogue = map[string]events.ToolOffer{
 	"edit":  {Tier: events.T3, Schema: events.Raw(pathSchema), Previews: true},
 	"bomb":  {Tier: events.T4, Schema: events.Raw(textSchema)},
 	"sum":   {Tier: events.T0, Schema: events.Raw(textSchema), Idempotent: true},
+	"run": {Tier: events.T3, Schema: events.Raw(textSchema), Isolation: events.IsolationFSOnly,
+		Capabilities: []events.ToolCapability{events.ShellExec}},
+	"commit": {Tier: events.T2, Schema: events.Raw(textSchema), Previews: true, FollowUpOnly: true},
 }
 
 func (s *sim) offer(words []string) {
@@ -212,6 +214,10 @@ func (s *sim) tool(ref events.Ref, what, rest string) {
 		s.report(events.ToolExecutionStarted{Ref: ref, Claim: s.claim("w1", attempt), Isolation: events.IsolationFSOnly})
 	case "done":
 		s.report(events.ToolExecutionCompleted{Ref: ref, Fence: fence, Receipt: events.ToolReceipt{Output: rest, Tier: i.Tier()}})
+	case "asks":
+		tool, args, _ := strings.Cut(rest, " ")
+		s.report(events.ToolExecutionCompleted{Ref: ref, Fence: fence, Receipt: events.ToolReceipt{
+			Output: "1 file would be changed", Tier: i.Tier(), FollowUp: &events.FollowUp{Tool: tool, Parameters: events.Raw(args)}}})
 	case "fail":
 		f := events.ToolExecutionFailed{Ref: ref, Fence: fence, Reason: "it broke", Effects: events.EffectsNone}
 		if rest != "" {

@@ -242,7 +242,7 @@ func (s *sim) reject(w events.Wish, reasons []string) {
 func (s *sim) wish(verb, body string) {
 	s.t.Helper()
 	n := uint64(len(s.wishes)) + 1
-	w := events.DecodeCommand(events.CommandID(fmt.Sprintf("%d-c", n)), n, s.now, "cmd.operator."+verb, nil, []byte(body))
+	w := events.DecodeCommand(events.CommandID(fmt.Sprintf("%d-k", n)), n, s.now, "cmd.operator."+verb, nil, []byte(body))
 	if len(w.Faults) > 0 {
 		s.t.Fatalf("command %s %s: %v", verb, body, w.Faults)
 	}

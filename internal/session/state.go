@@ -228,11 +228,13 @@ func (s State) stepTool(r events.Record) (State, error) {
 	switch f := r.Fact.(type) {
 	case events.ToolInvocationRequested:
 		s.Tools, s.Active.Tools = toEnd(s.Tools, k, s.Active.Tools)
-		if f.Actor == "" {
+		if f.Actor == "" && f.Follows == "" {
 			s.Active.ToolCalls++
 		}
 	case events.ToolExecutionStarted:
 		s.Active = s.Active.clock(r.Time)
+	case events.ToolExecutionCompleted, events.ToolExecutionFailed:
+		return s, next.presumes()
 	}
 	return s, nil
 }

@@ -13,6 +13,7 @@ type ToolInvocationRecord struct {
 	Name        string                  `json:"name"`
 	Tier        events.Tier             `json:"tier"`
 	Request     events.ToolRequest      `json:"request"`
+	Follows     events.ToolInvocationID `json:"follows,omitempty"` // whose follow-up it is
 	Status      ToolInvocationStatus    `json:"status"`
 	Receipt     *events.ToolReceipt     `json:"receipt,omitempty"`
 	RequestedAt time.Time               `json:"requested_at"`          // as stored
@@ -56,7 +57,7 @@ func ReduceTools(s ToolState, r events.Record) ToolState {
 
 // Record returns the invocation as readers see it.
 func (i Invocation) Record() ToolInvocationRecord {
-	r := ToolInvocationRecord{ID: i.ID, Status: i.status, RequestedAt: i.RequestedAt, Receipt: i.Receipt(), Tier: i.Tier()}
+	r := ToolInvocationRecord{ID: i.ID, Status: i.status, RequestedAt: i.RequestedAt, Receipt: i.Receipt(), Tier: i.Tier(), Follows: i.Follows()}
 	if i.Requested != nil {
 		r.Name, r.Request = i.Requested.Request.Tool, i.Requested.Request
 	}

@@ -31,6 +31,17 @@ const (
 	IsolationNone   Isolation = "none"    // process group, time-out, cleared environment
 )
 
+// Rank orders isolations: a higher one confines more. An unknown one is none.
+func (i Isolation) Rank() int {
+	switch i {
+	case IsolationFull:
+		return 2
+	case IsolationFSOnly:
+		return 1
+	}
+	return 0
+}
+
 // An ArtifactRef points into the ARTIFACTS object store, whose keys are the
 // SHA-256 of what they hold.
 type ArtifactRef struct {

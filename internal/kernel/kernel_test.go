@@ -188,7 +188,7 @@ func (b *bench) offer(tier events.Tier) {
 func (b *bench) until(k session.Key, what string, ok func(session.State) bool) session.State {
 	b.t.Helper()
 	for {
-		s, _, err := eventlog.Replay(b.ctx, b.log, k.Filter(), session.State{ID: k.Session}, session.Evolve)
+		s, _, err := eventlog.Replay(b.ctx, b.log, k.Filters()[0], session.State{ID: k.Session}, session.Evolve)
 		if err != nil {
 			b.t.Fatalf("waiting for %s: %v", what, err)
 		}

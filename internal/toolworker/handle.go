@@ -7,6 +7,7 @@ import (
 	"correx/internal/access"
 	"correx/internal/claim"
 	"correx/internal/eventlog"
+	"correx/internal/session"
 	"correx/internal/worker"
 	"correx/pkg/events"
 	"correx/pkg/tools"
@@ -23,9 +24,13 @@ func (p *process) handle(ctx context.Context) error {
 	previews := previewer{worker: p.id, log: p.log, executor: p.executor}
 	for _, t := range p.registry.All() {
 		token := events.Token(t.Name())
-		w.Handle(access.ToolDurable(token), p.approved(p.work.job(t)))
+		approved, requested := p.approved(p.work.job(t)), p.requested(previews)
+		if tools.FollowUpOnly(t) {
+			approved, requested = p.here(session.Approved, approved), p.here(session.Requested, requested)
+		}
+		w.Handle(access.ToolDurable(token), approved)
 		if _, ok := t.(tools.Previewer); ok {
-			w.Handle(access.PreviewDurable(token), p.requested(previews))
+			w.Handle(access.PreviewDurable(token), requested)
 		}
 	}
 	return w.Run(ctx)

@@ -53,6 +53,12 @@ func callOf(a events.Aggregate, i session.Invocation, f events.Fence) sandbox.Ca
 // admit says why an approved invocation must not run here.
 func (w *work) admit(t tools.Tool) func(session.Invocation) string {
 	return func(i session.Invocation) string {
+		switch only, follows := tools.FollowUpOnly(t), i.Follows(); {
+		case only && follows == "":
+			return fmt.Sprintf("the tool %s only follows up what another tool did", t.Name())
+		case !only && follows != "":
+			return fmt.Sprintf("the tool %s is not made to follow up what another did", t.Name())
+		}
 		if spawns(t) && rank(w.isolation) < rank(w.least) {
 			return fmt.Sprintf("this machine confines processes by %q, and at least %q is configured", w.isolation, w.least)
 		}

@@ -59,6 +59,12 @@ type FollowUpTool interface {
 	FollowUpOnly() bool
 }
 
+// FollowUpOnly reports whether t is a [FollowUpTool] that says so.
+func FollowUpOnly(t Tool) bool {
+	f, ok := t.(FollowUpTool)
+	return ok && f.FollowUpOnly()
+}
+
 // A ForeignTool says who else it comes from, such as an MCP server.
 type ForeignTool interface {
 	Origin() string

@@ -24,9 +24,7 @@ func Offer(t Tool, isolation events.Isolation) events.ToolOffer {
 		Idempotent:   !Touches(t),
 		Example:      t.Example(),
 		Isolation:    isolation,
-	}
-	if f, ok := t.(FollowUpTool); ok {
-		o.FollowUpOnly = f.FollowUpOnly()
+		FollowUpOnly: FollowUpOnly(t),
 	}
 	if f, ok := t.(ForeignTool); ok {
 		o.Origin = f.Origin()

@@ -98,6 +98,7 @@ type call struct {
 	params string
 	until  time.Duration // of the approval; 0: an hour
 	tier   events.Tier
+	after  string                        // the invocation that it follows
 	forge  func(*events.ApprovalGranted) // after signing
 }
 
@@ -109,7 +110,7 @@ func (c call) aggregate() events.Aggregate {
 func (p *plant) request(c call) uint64 {
 	p.Helper()
 	return p.append(0, events.ToolInvocationRequested{
-		Ref: c.aggregate().Ref(), Token: c.tool, Tier: c.tier,
+		Ref: c.aggregate().Ref(), Token: c.tool, Tier: c.tier, Follows: events.ToolInvocationID(c.after),
 		Request: events.ToolRequest{
 			Invocation: events.ToolInvocationID(c.id), Session: "s1", Stage: "turn-1", Tool: c.tool, Parameters: events.Raw(c.params),
 		},

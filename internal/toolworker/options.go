@@ -91,6 +91,6 @@ func toolsConfig(c config.Tools, dir string, runner tools.Runner) tools.Config {
 		FileEdit:  tools.FileEditConfig{Enabled: c.FileEdit.Enabled, AllowedPaths: c.FileEdit.AllowedPaths},
 		Echo:      tools.EchoConfig{Enabled: c.Echo.Enabled, Tier: c.Echo.Tier},
 		Runner:    runner,
-		Writable:  []string{dir},
+		Writable:  []string{dir}, MinIsolation: c.Sandbox.MinIsolation,
 	}
 }

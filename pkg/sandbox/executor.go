@@ -78,10 +78,28 @@ func (x *Executor) Preview(ctx context.Context, r events.ToolRequest) tools.Prev
 		return tools.Preview{Reason: fmt.Sprintf("this worker has no tool %q", r.Tool)}
 	}
 	if p, ok := t.(tools.Previewer); ok {
-		return p.Preview(ctx, r)
+		return x.preview(ctx, t, p, r)
 	}
 	v := t.ValidateRequest(r)
 	return tools.Preview{Valid: v.OK(), Reason: v.Reason(), Tier: tools.TierOf(t, r)}
+}
+
+// preview has a tool say what it would do, with a directory to try it out in if it
+// needs one. No session is called like it: their names have no dot.
+func (x *Executor) preview(ctx context.Context, t tools.Tool, p tools.Previewer, r events.ToolRequest) tools.Preview {
+	if d, ok := t.(tools.DirTool); !ok || !d.NeedsDir(r) {
+		return p.Preview(ctx, r)
+	}
+	dir, err := os.MkdirTemp(x.root, "preview.")
+	if err != nil {
+		return tools.Preview{Reason: fmt.Sprintf("make directory for the preview: %v", err), Tier: tools.TierOf(t, r)}
+	}
+	defer func() {
+		if err := removeAll(dir); err != nil {
+			x.o.Logger.Warn("remove directory of a preview", "dir", dir, "err", err)
+		}
+	}()
+	return p.Preview(tools.WithScope(ctx, tools.Scope{Dir: dir}), r)
 }
 
 // Admit reports why a call must be rejected before it starts, or nil.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"correx/pkg/events"
 	"correx/pkg/tools"
 	"correx/pkg/tools/workspace"
 )
@@ -39,6 +40,16 @@ func contentIs(sum string) string {
 	return fmt.Sprintf("has %.12s…", sum)
 }
 
+// needsDir reports whether a request wants a directory of its own: any but those
+// that change files in place only.
+func needsDir(t tools.Tool, r events.ToolRequest) bool {
+	if d, ok := t.(tools.DirTool); ok {
+		return d.NeedsDir(r)
+	}
+	_, inPlace := t.(tools.StagingTool)
+	return !inPlace
+}
+
 // prepare makes the invocation's directory and has the journal keep what the
 // files are. Nothing is changed before it is over. A tool that touches nothing
 // gets neither, and one that changes files in place only gets no directory.
@@ -46,7 +57,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if !tools.Touches(r.tool) {
 		return nil
 	}
-	if _, inPlace := r.tool.(tools.StagingTool); !inPlace {
+	if needsDir(r.tool, r.call.Request) {
 		if err := r.makeDir(); err != nil {
 			return err
 		}

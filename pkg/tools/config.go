@@ -17,8 +17,12 @@ type Config struct {
 	FileEdit  FileEditConfig
 	Echo      EchoConfig
 
-	// Runner starts the processes of tools. It is needed when a tool starts some.
+	// Runner starts the processes of tools. It is needed when a tool starts some;
+	// file_edit has no patch without it.
 	Runner Runner
+	// MinIsolation is what Runner must reach for file_edit to have patch; empty:
+	// none. Whoever runs tools sees to the others.
+	MinIsolation events.Isolation
 	// Writable are further directories in which tools may write, such as the
 	// worker's own for invocations. No executable may lie in one.
 	Writable []string
@@ -77,7 +81,7 @@ func Build(c Config) ([]Tool, error) {
 	}
 	add(c.FileRead.Enabled, "file_read", func() (Tool, error) { return newFileRead(c.FileRead) })
 	add(c.FileWrite.Enabled, "file_write", func() (Tool, error) { return newFileWrite(c.FileWrite) })
-	add(c.FileEdit.Enabled, "file_edit", func() (Tool, error) { return newFileEdit(c.FileEdit) })
+	add(c.FileEdit.Enabled, "file_edit", func() (Tool, error) { return newFileEdit(c) })
 	add(c.Shell.Enabled, "shell", func() (Tool, error) { return newShell(c) })
 	add(c.Echo.Enabled, "echo", func() (Tool, error) { return newEcho(c.Echo) })
 	if err := errors.Join(faults...); err != nil {

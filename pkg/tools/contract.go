@@ -48,6 +48,12 @@ type StagingTool interface {
 	Place(path string) (workspace.Place, error)
 }
 
+// A DirTool is a [StagingTool] that needs [Scope.Dir], for some requests, to run
+// and to preview. Tools that are no StagingTool have one when they run.
+type DirTool interface {
+	NeedsDir(events.ToolRequest) bool
+}
+
 // A Previewer says what a request would do, and touches nothing.
 type Previewer interface {
 	Preview(ctx context.Context, r events.ToolRequest) Preview

@@ -6,24 +6,26 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"correx/pkg/events"
 	"correx/pkg/tools/workspace"
 )
 
 const (
-	maxRead = 1 << 20 // bytes of a file that are told
-	maxList = 1000    // names of a directory that are told
+	maxRead  = 1 << 20  // bytes of a file that is told whole
+	maxRange = 48 << 10 // bytes of lines that are told when some are asked for
+	maxList  = 1000     // entries of a directory that are told at once
 )
 
-// A FileReadTool reads files, lists directories and looks whether something is
-// there. It affects nothing.
+// A FileReadTool reads files, lists directories, and tells what is at a path. It
+// affects nothing.
 type FileReadTool struct{ files }
 
 func newFileRead(c FileReadConfig) (*FileReadTool, error) {
-	f, err := openFiles("file_read", c.AllowedPaths, operation{name: "read"}, operation{name: "list"}, operation{name: "exists"})
+	path, some := []string{"path"}, []string{"offset", "limit"}
+	f, err := openFiles("file_read", c.AllowedPaths,
+		operation{name: "read", needs: path, takes: some}, operation{name: "list", needs: path, takes: some, dirs: true},
+		operation{name: "exists", needs: path, dirs: true}, operation{name: "stat", needs: path, dirs: true})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +34,7 @@ func newFileRead(c FileReadConfig) (*FileReadTool, error) {
 
 // Description implements [Tool].
 func (*FileReadTool) Description() string {
-	return "Reads a text file, lists a directory, or tells whether a path exists."
+	return "Reads a text file or some of its lines, lists a directory, tells whether a path exists, or what is there."
 }
 
 // Tier implements [Tool].
@@ -61,87 +63,82 @@ func (*FileReadTool) AffectedPaths(events.ToolRequest) []string { return nil }
 
 // ValidateRequest implements [Tool].
 func (t *FileReadTool) ValidateRequest(r events.ToolRequest) ValidationResult {
-	if _, _, err := t.parse(r); err != nil {
-		return Invalid("%v", err)
+	if _, err := t.check(r); err != nil {
+		return Invalid("%s", visible(err.Error()))
 	}
 	return Valid()
 }
 
+func (t *FileReadTool) check(r events.ToolRequest) (fileRequest, error) {
+	q, err := t.parse(r)
+	switch {
+	case err != nil:
+		return q, err
+	case q.Offset != nil && *q.Offset < 1:
+		return q, fmt.Errorf("file_read: offset is %d; lines are counted from 1", *q.Offset)
+	case q.Limit != nil && *q.Limit < 1:
+		return q, fmt.Errorf("file_read: limit is %d; give how many are wanted, 1 or more", *q.Limit)
+	}
+	return q, nil
+}
+
 // Execute implements [Executor].
 func (t *FileReadTool) Execute(_ context.Context, r events.ToolRequest) ToolResult {
-	p, place, err := t.parse(r)
+	q, err := t.check(r)
 	if err != nil {
-		return fail(r, err.Error())
+		return fail(r, visible(err.Error()))
 	}
-	switch p.Operation {
-	case "exists":
-		return t.exists(r, place)
-	case "list":
-		return t.list(r, p, place)
+	answer := map[string]func(fileRequest) (Success, error){
+		"exists": exists, "list": list, "stat": statFile, "read": read,
+	}[q.Operation]
+	s, err := answer(q)
+	if err != nil {
+		return fail(r, visible("file_read: "+err.Error()))
 	}
-	return t.read(r, p, place)
+	s.Invocation = r.Invocation
+	return s
 }
 
-func (t *FileReadTool) exists(r events.ToolRequest, place workspace.Place) ToolResult {
-	_, err := place.Stat()
+func exists(q fileRequest) (Success, error) {
+	fi, err := q.place.Stat()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fail(r, fmt.Sprintf("file_read: %v", err))
+		return Success{}, err
 	}
-	return Success{Invocation: r.Invocation, Output: strconv.FormatBool(err == nil)}
+	return Success{Output: strconv.FormatBool(err == nil && (!q.isDir || fi.IsDir()))}, nil
 }
 
-func (t *FileReadTool) list(r events.ToolRequest, p fileParameters, place workspace.Place) ToolResult {
-	names, more, err := place.List(maxList)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail(r, fmt.Sprintf("file_read: there is no directory %s%s", p.Path, t.near(place)))
-	}
-	if err != nil {
-		return fail(r, fmt.Sprintf("file_read: %v", err))
-	}
-	text := strings.Join(names, "\n")
-	if more > 0 {
-		text += fmt.Sprintf("\n[… %d more names]", more)
-	}
-	if len(names) == 0 {
-		text = "(the directory is empty)"
-	}
-	return Success{Invocation: r.Invocation, Output: text, Metadata: map[string]string{
-		"path": place.Path(), "entries": strconv.Itoa(len(names) + more),
-	}}
+// nothing says that there is nothing at a place.
+func nothing(kind string, q fileRequest) error {
+	return fmt.Errorf("there is no %s %s%s%s", kind, q.asked, leads(q.asked, q.place), near(q.place))
 }
 
-func (t *FileReadTool) read(r events.ToolRequest, p fileParameters, place workspace.Place) ToolResult {
-	file, err := place.Look(maxRead)
+func read(q fileRequest) (Success, error) {
+	limit := int64(maxRead)
+	if q.Offset != nil || q.Limit != nil {
+		limit = workspace.MaxSize
+	}
+	file, err := q.place.Look(limit)
 	switch {
+	case errors.Is(err, workspace.ErrTooLarge) && limit == maxRead:
+		return Success{}, fmt.Errorf("%w; read some of its lines, with offset and limit, if it is not over %d bytes", err, workspace.MaxSize)
 	case err != nil:
-		if fi, statErr := place.Stat(); statErr == nil && fi.IsDir() {
-			return fail(r, fmt.Sprintf("file_read: %s is a directory; use the operation list", p.Path))
+		if fi, statErr := q.place.Stat(); statErr == nil && fi.IsDir() {
+			return Success{}, fmt.Errorf("%s is a directory; use the operation list", q.asked)
 		}
-		return fail(r, fmt.Sprintf("file_read: %v", err))
+		return Success{}, err
 	case !file.Exists:
-		return fail(r, fmt.Sprintf("file_read: there is no file %s%s", p.Path, t.near(place)))
+		return Success{}, nothing("file", q)
 	}
-	meta := map[string]string{"path": place.Path(), "size": strconv.FormatInt(file.Size, 10), "sha256": file.SHA256}
-	if !utf8.Valid(file.Data) {
-		meta["encoding"] = "binary"
+	t := readText(file.Data)
+	if t.encoding == asBinary {
+		return Success{}, fmt.Errorf("%s is binary (%d bytes, SHA-256 %s) and cannot be shown as text", q.asked, file.Size, file.SHA256)
 	}
-	return Success{Invocation: r.Invocation, Output: string(file.Data), Metadata: meta}
-}
-
-// near says what there is in the directory of a place where nothing is.
-func (t *FileReadTool) near(place workspace.Place) string {
-	up, err := place.Up()
+	text, err := t.show(q)
 	if err != nil {
-		return ""
+		return Success{}, err
 	}
-	names, more, err := up.List(20)
-	switch {
-	case err != nil:
-		return fmt.Sprintf("; its directory %s does not exist either", up.Path())
-	case len(names) == 0:
-		return fmt.Sprintf("; its directory %s is empty", up.Path())
-	case more > 0:
-		return fmt.Sprintf("; in %s there are %s and %d more", up.Path(), strings.Join(names, ", "), more)
-	}
-	return fmt.Sprintf("; in %s there are %s", up.Path(), strings.Join(names, ", "))
+	return Success{Output: text, Metadata: map[string]string{
+		"path": showName(q.place.Path()), "size": strconv.FormatInt(file.Size, 10), "sha256": file.SHA256,
+		"lines": strconv.Itoa(t.lines), "encoding": string(t.encoding), "line_ends": t.ends,
+	}}, nil
 }

@@ -1,13 +1,13 @@
 package tools
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"syscall"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"correx/pkg/events"
-	"correx/pkg/tools/diff"
 	"correx/pkg/tools/workspace"
 )
 
@@ -15,17 +15,39 @@ import (
 // given.
 type fileParameters struct {
 	Operation   string  `json:"operation"`
-	Path        string  `json:"path"`
+	Path        *string `json:"path"`
+	Offset      *int    `json:"offset"`
+	Limit       *int    `json:"limit"`
 	Content     *string `json:"content"`
 	Target      *string `json:"target"`
 	Replacement *string `json:"replacement"`
+	Patch       *string `json:"patch"`
 }
 
-// An operation is one thing a file tool can do. Exactly the named parameters
-// belong to it, besides operation and path.
+// given tells which parameters there are, in the order of their schema.
+func (p fileParameters) given() []string {
+	var names []string
+	for _, f := range []struct {
+		name string
+		is   bool
+	}{
+		{"path", p.Path != nil}, {"offset", p.Offset != nil}, {"limit", p.Limit != nil}, {"content", p.Content != nil},
+		{"target", p.Target != nil}, {"replacement", p.Replacement != nil}, {"patch", p.Patch != nil},
+	} {
+		if f.is {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// An operation is one thing a file tool can do.
 type operation struct {
 	name  string
-	needs []string
+	needs []string // parameters besides operation
+	takes []string // parameters that may be there
+	dirs  bool     // path may end in a slash, as a directory's does
+	off   string   // why it is not offered; empty if it is
 }
 
 // files is what the file tools have in common.
@@ -46,168 +68,142 @@ func openFiles(name string, dirs []string, operations ...operation) (files, erro
 // Name implements [Tool].
 func (f files) Name() string { return f.name }
 
-// parse reads the parameters of one request and finds its place.
-func (f files) parse(r events.ToolRequest) (fileParameters, workspace.Place, error) {
-	var p fileParameters
-	if err := decode(r, &p); err != nil {
-		return p, workspace.Place{}, fmt.Errorf("%s: %w", f.name, err)
-	}
-	if err := f.checkOperation(p); err != nil {
-		return p, workspace.Place{}, err
-	}
-	place, err := f.roots.Find(p.Path)
-	if err != nil {
-		return p, workspace.Place{}, fmt.Errorf("%s: %w", f.name, err)
-	}
-	return p, place, nil
+// A fileRequest is a request whose parameters belong together, and its place.
+type fileRequest struct {
+	fileParameters
+	asked string // path as the request has it
+	place workspace.Place
+	isDir bool // it must be a directory: its path ends in a slash
 }
 
-func (f files) checkOperation(p fileParameters) error {
-	given := map[string]bool{"content": p.Content != nil, "target": p.Target != nil, "replacement": p.Replacement != nil}
+// parse reads the parameters of one request and finds its place, if it has one.
+func (f files) parse(r events.ToolRequest) (fileRequest, error) {
+	var q fileRequest
+	if err := decode(r, &q.fileParameters); err != nil {
+		return q, fmt.Errorf("%s: %w", f.name, err)
+	}
+	op, err := f.operation(q.fileParameters)
+	if err != nil || q.Path == nil {
+		return q, err
+	}
+	q.asked = *q.Path
+	q.isDir = strings.HasSuffix(q.asked, "/") || strings.HasSuffix(q.asked, "/.")
+	if q.place, err = f.find(q.asked); err != nil {
+		return q, fmt.Errorf("%s: %w", f.name, err)
+	}
+	if q.isDir && !op.dirs {
+		return q, fmt.Errorf("%s: the path %q ends in a slash, as a directory's does; to %s a file, give its name", f.name, q.asked, op.name)
+	}
+	return q, nil
+}
+
+func (f files) find(path string) (workspace.Place, error) {
+	name, err := readName(path)
+	if err != nil {
+		return workspace.Place{}, err
+	}
+	for _, c := range strings.Split(name, "/") {
+		if len(c) > 255 {
+			return workspace.Place{}, fmt.Errorf("a name in the path is %d bytes long (%.20s…), and 255 are allowed", len(c), showName(c))
+		}
+	}
+	return f.roots.Find(name)
+}
+
+// operation finds what is asked for, and makes sure that exactly its parameters are
+// there.
+func (f files) operation(p fileParameters) (operation, error) {
+	given := p.given()
 	var known []string
 	for _, o := range f.operations {
-		known = append(known, o.name)
-		if o.name != p.Operation {
+		switch {
+		case o.name != p.Operation && o.off == "":
+			known = append(known, o.name)
 			continue
+		case o.name != p.Operation:
+			continue
+		case o.off != "":
+			return o, fmt.Errorf("%s: the operation %s is not to be had here: %s", f.name, o.name, o.off)
 		}
-		needs := map[string]bool{}
 		for _, n := range o.needs {
-			needs[n] = true
-		}
-		for _, field := range []string{"content", "target", "replacement"} {
-			switch {
-			case needs[field] && !given[field]:
-				return fmt.Errorf("%s: the operation %s needs %s, which is missing", f.name, o.name, field)
-			case given[field] && !needs[field]:
-				return fmt.Errorf("%s: the operation %s takes no %s", f.name, o.name, field)
+			if !slices.Contains(given, n) {
+				return o, fmt.Errorf("%s: the operation %s needs %s, which is missing", f.name, o.name, n)
 			}
 		}
-		return nil
+		for _, n := range given {
+			if !slices.Contains(o.needs, n) && !slices.Contains(o.takes, n) {
+				return o, fmt.Errorf("%s: the operation %s takes no %s", f.name, o.name, n)
+			}
+		}
+		return o, nil
 	}
 	if p.Operation == "" {
-		return fmt.Errorf("%s: operation is missing; use one of %q", f.name, known)
+		return operation{}, fmt.Errorf("%s: operation is missing; use one of %q", f.name, known)
 	}
-	return fmt.Errorf("%s: operation %q is unknown; use one of %q", f.name, p.Operation, known)
+	return operation{}, fmt.Errorf("%s: operation %q is unknown; use one of %q", f.name, p.Operation, known)
 }
 
-// A fileChange is what a request would make of one file.
-type fileChange struct {
-	asked  string // path as the request has it
-	place  workspace.Place
-	before workspace.File
-	after  []byte
-	remove bool
-	done   string // what to answer when it is done
-}
-
-// readChange starts a change: the file as it is.
-func readChange(p fileParameters, place workspace.Place) (fileChange, error) {
-	before, err := place.Look(workspace.MaxSize)
+// leads says where a path leads that goes through a symbolic link.
+func leads(asked string, place workspace.Place) string {
+	name, err := readName(asked)
 	if err != nil {
-		return fileChange{}, err
+		return ""
 	}
-	if before.Links > 1 {
-		return fileChange{}, fmt.Errorf("%s has %d hard links; changing it would change its other names too, so it is not touched", place.Path(), before.Links)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(place.Root(), name)
 	}
-	return fileChange{asked: p.Path, place: place, before: before}, nil
+	if filepath.Clean(name) == place.Path() {
+		return ""
+	}
+	return fmt.Sprintf(" (which leads to %s)", showName(place.Path()))
 }
 
-func (c fileChange) empty() bool {
-	return !c.remove && c.before.Exists && string(c.before.Data) == string(c.after)
-}
-
-func (c fileChange) preview(tier events.Tier) Preview {
-	path := c.place.Path()
-	text := diff.Unified(
-		diff.Side{Name: path, Exists: c.before.Exists, Data: c.before.Data},
-		diff.Side{Name: path, Exists: !c.remove, Data: c.after},
-	)
-	return Preview{
-		Valid: true, Tier: tier, Diff: Summary(text, SummarySize), Affected: []string{path},
-		Base: []events.BaseHash{{Path: path, SHA256: c.before.SHA256}},
-	}
-}
-
-// apply makes the change, if the file still is what was approved.
-func (c fileChange) apply(ctx context.Context, r events.ToolRequest) ToolResult {
-	scope, path := ScopeOf(ctx), c.place.Path()
-	if ctx.Err() != nil {
-		f := fail(r, fmt.Sprintf("stopped before %s was touched: %v", path, context.Cause(ctx)))
-		f.Recoverable = true
-		return f
-	}
-	if b, ok := scope.base(path); ok && b.SHA256 != c.before.SHA256 {
-		f := fail(r, fmt.Sprintf("%s changed since this call was approved; nothing was done. Ask again, so that the approval is for what is there", path))
-		f.Recoverable = true
-		return f
-	}
-	meta := map[string]string{"path": path, "sha256": workspace.Hash(c.after)}
-	if c.remove {
-		delete(meta, "sha256")
-	}
-	if c.empty() {
-		return Success{Invocation: r.Invocation, Output: c.asked + " has exactly this content already", Metadata: meta}
-	}
-	var err error
-	if c.remove {
-		err = c.place.Delete(c.before.State, scope.Recorder)
-	} else {
-		_, err = c.place.Write(c.before.State, c.after, scope.Recorder)
-	}
+// near says what there is in the directory of a place where nothing is, and first
+// what differs in case only.
+func near(place workspace.Place) string {
+	up, err := place.Up()
 	if err != nil {
-		f := fail(r, err.Error())
-		f.Recoverable = errors.Is(err, workspace.ErrChanged) || passes(err)
-		return f
+		return ""
 	}
-	return Success{Invocation: r.Invocation, Output: c.done, Metadata: meta, Detail: Detail{Affected: []string{path}}}
-}
-
-// A changer is a file tool that changes one file at a time. plan says what a
-// request would make of it, or why it cannot.
-type changer struct {
-	files
-	tier events.Tier
-	plan func(fileParameters, workspace.Place) (fileChange, error)
-}
-
-func (t changer) change(r events.ToolRequest) (fileChange, error) {
-	p, place, err := t.parse(r)
-	if err != nil {
-		return fileChange{}, err
+	dir := showName(up.Path())
+	entries, all, err := up.List(0, 10000)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("; its directory %s does not exist either", dir)
+	case all == 0:
+		return fmt.Sprintf("; its directory %s is empty", dir)
 	}
-	c, err := t.plan(p, place)
-	if err != nil {
-		return fileChange{}, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return c, nil
-}
-
-// Tier implements [Tool].
-func (t changer) Tier() events.Tier { return t.tier }
-
-// RequiredCapabilities implements [Tool].
-func (changer) RequiredCapabilities() []events.ToolCapability {
-	return []events.ToolCapability{events.FileWrite}
-}
-
-// AffectedPaths implements [FileAffectingTool].
-func (t changer) AffectedPaths(r events.ToolRequest) []string {
-	_, place, err := t.parse(r)
-	if err != nil {
-		return nil
-	}
-	return []string{place.Path()}
-}
-
-// Place implements [StagingTool].
-func (t changer) Place(path string) (workspace.Place, error) { return t.roots.Find(path) }
-
-// passes reports whether an error may be gone at the next try.
-func passes(err error) bool {
-	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
-		if errors.Is(err, e) {
-			return true
+	var names []string
+	for _, e := range entries {
+		if strings.EqualFold(e.Name, filepath.Base(place.Rel())) {
+			return fmt.Sprintf("; in %s there is %s: upper and lower case are not the same", dir, shown(e))
+		}
+		if len(names) < 20 {
+			names = append(names, shown(e))
 		}
 	}
-	return false
+	if all > len(names) {
+		return fmt.Sprintf("; in %s there are %s and %d more", dir, strings.Join(names, ", "), all-len(names))
+	}
+	return fmt.Sprintf("; in %s there are %s", dir, strings.Join(names, ", "))
+}
+
+// shown is an entry's name, with a slash behind it if it is a directory.
+func shown(e workspace.Entry) string {
+	if e.Kind == "directory" {
+		return showName(e.Name) + "/"
+	}
+	return showName(e.Name)
+}
+
+// checkWritable refuses names that cannot be told of without loss: facts are text.
+func checkWritable(place workspace.Place, exists bool) error {
+	path := place.Path()
+	switch {
+	case !utf8.ValidString(path):
+		return fmt.Errorf("the name %s is not UTF-8; such files are read, and not changed", showName(path))
+	case !exists && showName(path) != path:
+		return fmt.Errorf("the new name %s has a control character or a backslash before an x; choose another", showName(path))
+	}
+	return nil
 }

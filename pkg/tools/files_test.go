@@ -134,7 +134,7 @@ func TestFileRead(t *testing.T) {
 	}
 	tool := fileTools(t, dir)["file_read"]
 	wantSuccess(t, run(t, tool, p{"operation": "read", "path": "a.txt"}), "alpha\n")
-	wantSuccess(t, run(t, tool, p{"operation": "list", "path": "."}), "a.txt\nempty/\nsub/")
+	wantSuccess(t, run(t, tool, p{"operation": "list", "path": "."}), "a.txt (file, 6 bytes)\nempty/ (directory)\nsub/ (directory)")
 	wantSuccess(t, run(t, tool, p{"operation": "list", "path": "empty"}), "(the directory is empty)")
 	wantSuccess(t, run(t, tool, p{"operation": "exists", "path": "sub/b.txt"}), "true")
 	wantSuccess(t, run(t, tool, p{"operation": "exists", "path": "sub"}), "true")

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"context"
 	"fmt"
 
 	"correx/pkg/events"
@@ -12,28 +11,48 @@ import (
 type FileWriteTool struct{ changer }
 
 func newFileWrite(c FileWriteConfig) (*FileWriteTool, error) {
-	f, err := openFiles("file_write", c.AllowedPaths, operation{"write", []string{"content"}}, operation{"delete", nil})
+	f, err := openFiles("file_write", c.AllowedPaths,
+		operation{name: "write", needs: []string{"path", "content"}}, operation{name: "delete", needs: []string{"path"}})
 	if err != nil {
 		return nil, err
 	}
 	return &FileWriteTool{changer{files: f, tier: events.T2, plan: planWrite}}, nil
 }
 
-func planWrite(p fileParameters, place workspace.Place) (fileChange, error) {
-	c, err := readChange(p, place)
+func planWrite(q fileRequest) (changes, error) {
+	c, err := readChange(q.place)
 	if err != nil {
-		return c, err
+		return changes{}, err
 	}
-	if p.Operation == "delete" {
+	if q.Operation == "delete" {
 		if !c.before.Exists {
-			return c, fmt.Errorf("there is no file %s to delete", p.Path)
+			return changes{}, fmt.Errorf("there is no file %s to delete%s%s", q.asked, leads(q.asked, q.place), near(q.place))
 		}
-		c.remove, c.done = true, "deleted "+p.Path
-		return c, nil
+		c.remove = true
+		return one(c, "deleted "+q.asked), nil
 	}
-	c.after = []byte(*p.Content)
-	c.done = fmt.Sprintf("wrote %d bytes to %s", len(c.after), p.Path)
-	return c, nil
+	text, err := fitText(c.before.Data, *q.Content, true)
+	if err != nil {
+		return changes{}, fmt.Errorf("%s: %w", q.asked, err)
+	}
+	c.after = []byte(text)
+	done := fmt.Sprintf("wrote %d bytes to %s", len(c.after), q.asked)
+	switch {
+	case c.empty():
+		done = q.asked + " has exactly this content already"
+	case text != *q.Content:
+		done += ", with the line ends and the byte order mark that it had"
+	}
+	return one(c, done), nil
+}
+
+// one is the change of a single file.
+func one(c fileChange, done string) changes {
+	meta := map[string]string{"path": c.place.Path()}
+	if !c.remove {
+		meta["sha256"] = workspace.Hash(c.after)
+	}
+	return changes{files: []fileChange{c}, done: done, meta: meta}
 }
 
 // Description implements [Tool].
@@ -52,30 +71,4 @@ func (*FileWriteTool) Example() *events.ToolExample {
 		Result:     "wrote 5 bytes to notes/a.txt",
 		Answer:     "I wrote the word alpha to notes/a.txt.",
 	}
-}
-
-// ValidateRequest implements [Tool].
-func (t *FileWriteTool) ValidateRequest(r events.ToolRequest) ValidationResult {
-	if _, err := t.change(r); err != nil {
-		return Invalid("%v", err)
-	}
-	return Valid()
-}
-
-// Preview implements [Previewer].
-func (t *FileWriteTool) Preview(_ context.Context, r events.ToolRequest) Preview {
-	c, err := t.change(r)
-	if err != nil {
-		return Preview{Reason: err.Error(), Tier: t.tier}
-	}
-	return c.preview(t.tier)
-}
-
-// Execute implements [Executor].
-func (t *FileWriteTool) Execute(ctx context.Context, r events.ToolRequest) ToolResult {
-	c, err := t.change(r)
-	if err != nil {
-		return fail(r, err.Error())
-	}
-	return c.apply(ctx, r)
 }

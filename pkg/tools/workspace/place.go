@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 )
 
@@ -97,39 +96,6 @@ func (p Place) base() string { return path.Base(p.rel) }
 
 // Stat says what is at the place. It is [fs.ErrNotExist] when nothing is.
 func (p Place) Stat() (fs.FileInfo, error) { return p.root.fs.Lstat(p.rel) }
-
-// List returns the names in a directory, sorted, directories with a slash
-// behind, at most limit. more counts those that were left out.
-func (p Place) List(limit int) (names []string, more int, err error) {
-	fi, err := p.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !fi.IsDir() {
-		return nil, 0, fmt.Errorf("%s is a file and no directory; read it instead", p.Path())
-	}
-	d, err := p.root.openDir(p.rel)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(-1)
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, e := range entries {
-		name := e.Name()
-		if e.IsDir() {
-			name += "/"
-		}
-		names = append(names, name)
-	}
-	slices.SortFunc(names, strings.Compare)
-	if len(names) > limit {
-		return names[:limit], len(names) - limit, nil
-	}
-	return names, 0, nil
-}
 
 // MissingDirs returns the directories above the place that do not exist, the
 // outermost first, relative to the root.

@@ -51,10 +51,10 @@ func (p *parser) name(i int) (string, error) {
 		return "", p.fault(i, "no file is named")
 	case strings.HasPrefix(name, `"`):
 		return "", p.fault(i, "a quoted name is not taken; write it as it is")
-	case strings.TrimSpace(name) != name:
-		return "", p.fault(i, "the name begins or ends with a blank")
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "", p.fault(i, "the name has a control character, such as the CR of a line end")
+	case strings.TrimSpace(name) != name:
+		return "", p.fault(i, "the name begins or ends with a blank")
 	}
 	return name, nil
 }

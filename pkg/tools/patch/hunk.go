@@ -124,6 +124,9 @@ func (p *parser) sound(header int, h Hunk) error {
 
 // miscounted says what the header of a hunk must be for the lines below it.
 func (p *parser) miscounted(header, at int) error {
+	if line := p.text(p.at); strings.HasPrefix(line, `\`) {
+		return p.fault(p.at, "%s", stray(line))
+	}
 	old, new, end := p.count(header + 1)
 	if !p.starts(end) && (end == header+1 || strings.TrimSpace(p.text(end)) != "") {
 		return p.fault(end, "it is no line of a hunk; each begins with a blank, - or +%s", hint(p.text(end)))

@@ -51,7 +51,7 @@ func (r *Runner) Run(ctx context.Context, c tools.Command) (tools.Exit, error) {
 		return tools.Exit{}, errors.New("start process: argv or time-out is missing")
 	}
 	began := time.Now()
-	p, err := r.start(c)
+	p, err := r.start(c, false)
 	if err != nil {
 		return tools.Exit{}, fmt.Errorf("start process: %w", err)
 	}
@@ -65,15 +65,22 @@ type process struct {
 	cmd            *exec.Cmd
 	control        *os.File
 	status         *os.File
+	stdin          *os.File // of a dialogue, and so is spoken
+	spoken         *os.File // its standard output, which is not captured then
 	stdout, stderr *stream
 	full           chan struct{} // a stream ran over
 }
 
-// start starts a stage and gives it its order.
-func (r *Runner) start(c tools.Command) (*process, error) {
+// start starts a stage and gives it its order. With talk the caller has the
+// standard input and output of the process.
+func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
 	var pipes pipeSet
 	defer pipes.closeTheirs()
 	stdout, stderr, control, status := pipes.out(), pipes.out(), pipes.in(), pipes.out()
+	var stdin pipe
+	if talk {
+		stdin = pipes.in()
+	}
 	if pipes.err != nil {
 		pipes.closeOurs()
 		return nil, pipes.err
@@ -85,12 +92,20 @@ func (r *Runner) start(c tools.Command) (*process, error) {
 		// can be killed by the stage's number if the stage itself is killed.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
+	if talk {
+		cmd.Stdin = stdin.theirs
+	}
 	if err := cmd.Start(); err != nil {
 		pipes.closeOurs()
 		return nil, err
 	}
 	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2)}
-	p.stdout, p.stderr = newStream(stdout.ours, p.full), newStream(stderr.ours, p.full)
+	p.stderr = newStream(stderr.ours, p.full)
+	if talk {
+		p.stdin, p.spoken = stdin.ours, stdout.ours
+	} else {
+		p.stdout = newStream(stdout.ours, p.full)
+	}
 	o := order{Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Timeout: c.Timeout, Limits: r.o.Limits}
 	if err := json.NewEncoder(p.control).Encode(o); err != nil && !errors.Is(err, unix.EPIPE) {
 		p.control.Close() // the stage ends without an order, and says so
@@ -98,7 +113,8 @@ func (r *Runner) start(c tools.Command) (*process, error) {
 	return p, nil
 }
 
-// finish returns when the stage and all below it is gone.
+// finish returns when the stage and all below it is gone. Without a time-out that
+// is when the process ends, or ctx.
 func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit, error) {
 	reports := make(chan []status, 1)
 	go func() { reports <- readStatus(p.status) }()
@@ -106,7 +122,10 @@ func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit
 	go func() { dead <- p.wait() }()
 
 	var exit tools.Exit
-	lost := time.After(timeout + grace)
+	var lost <-chan time.Time
+	if timeout > 0 {
+		lost = time.After(timeout + grace)
+	}
 	letGo := ctx.Done()
 	full := p.full
 	for alive := true; alive; {
@@ -126,7 +145,10 @@ func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit
 		}
 	}
 	p.control.Close()
-	exit.Stdout, exit.Stderr = p.stdout.finish(), p.stderr.finish()
+	if p.stdout != nil {
+		exit.Stdout = p.stdout.finish()
+	}
+	exit.Stderr = p.stderr.finish()
 	_ = p.status.SetReadDeadline(time.Now().Add(drainWait))
 	err := conclude(&exit, <-reports, p.cmd.ProcessState)
 	p.status.Close()

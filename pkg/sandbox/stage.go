@@ -129,7 +129,10 @@ func (s *stage) start(control io.Reader) (pid int, gone <-chan struct{}, err err
 		_ = unix.Kill(p, unix.SIGKILL)
 		return 0, nil, err
 	}
-	s.target, s.deadline = p, time.After(o.Timeout)
+	s.target = p
+	if o.Timeout > 0 {
+		s.deadline = time.After(o.Timeout)
+	}
 	return p, closed, nil
 }
 

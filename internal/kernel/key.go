@@ -194,6 +194,7 @@ func (k *Kernel) evolve(e *key, r events.Record) {
 	e.ahead = slices.DeleteFunc(e.ahead, func(a events.Record) bool { return a.Seq <= r.Seq })
 	mine := slices.Contains(e.mine, r.Seq)
 	e.mine = slices.DeleteFunc(e.mine, func(seq uint64) bool { return seq <= r.Seq })
+	k.presumed(e, r)
 	if len(e.state.Alarms) == alarms {
 		return
 	}
@@ -203,6 +204,19 @@ func (k *Kernel) evolve(e *key, r events.Record) {
 	}
 	if mine { // the same decision would be made, and accepted, for ever
 		k.giveUp(e, "a decision of the kernel does not hold: "+a.Reason)
+	}
+}
+
+// presumed raises an alarm for an end that asks for a follow-up which it may not
+// have.
+func (k *Kernel) presumed(e *key, r events.Record) {
+	switch r.Fact.(type) {
+	case events.ToolExecutionCompleted, events.ToolExecutionFailed:
+	default:
+		return
+	}
+	if i, _ := e.state.Tool(events.ToolInvocationID(r.Aggregate.ID)); i.EndSeq == r.Seq && i.Presumes() != nil {
+		k.logger.Warn("alarm: follow-up is not opened", "seq", r.Seq, "subject", r.Subject, "err", i.Presumes())
 	}
 }
 

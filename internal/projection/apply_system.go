@@ -53,9 +53,9 @@ func (w *Writer) offeredTools(r events.Record, tools []events.ToolOffer) error {
 		if schema == nil {
 			schema = "null"
 		}
-		err := w.exec(`INSERT OR REPLACE INTO tools VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		err := w.exec(`INSERT OR REPLACE INTO tools VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 			r.Aggregate.ID, t.Name, t.Token, t.Description, t.Tier.String(), list(t.Capabilities),
-			schema, t.Digest, t.Previews, t.Idempotent, example, t.Isolation, r.Seq)
+			schema, t.Digest, t.Previews, t.Idempotent, example, t.Isolation, t.FollowUpOnly, t.Origin, r.Seq)
 		if err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ func (w *Writer) tool(r events.Record) error {
 	case events.ToolPreviewed:
 		return w.exec(`UPDATE invocations SET status = ?, previewed_seq = ?, previewed_at = ?, preview_worker = ?,
 			preview_valid = ?, preview_reason = ?, preview_diff = ?, preview_base = ?, preview_affected = ?,
-			tier = max(tier, ?) WHERE session = ? AND invocation = ?`,
-			session.Previewed, r.Seq, stamp(r.Time), f.Worker, f.Valid, f.Reason, f.Diff, list(f.Base), list(f.Affected),
+			preview_notes = ?, tier = max(tier, ?) WHERE session = ? AND invocation = ?`,
+			session.Previewed, r.Seq, stamp(r.Time), f.Worker, f.Valid, f.Reason, f.Diff, list(f.Base), list(f.Affected), list(f.Notes),
 			f.Tier.String(), a.Session, a.ID)
 	case events.ApprovalRequested, events.ApprovalGranted, events.ApprovalDenied, events.ApprovalExpired:
 		return w.approval(r)
@@ -49,10 +49,10 @@ func (w *Writer) toolRequested(r events.Record, f events.ToolInvocationRequested
 	}
 	err := w.exec(`INSERT INTO invocations
 		(session, invocation, status, tool, tool_token, tier, stage, parameters, offer_digest, preview_by,
-		actor, command, seq, requested_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		actor, command, follows, seq, requested_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		a.Session, a.ID, session.Requested, f.Request.Tool, f.Token, f.Tier.String(), f.Request.Stage,
-		parameters, f.Offer, when(f.PreviewBy), f.Actor, f.Command, r.Seq, stamp(r.Time))
-	if err != nil || a.Session == events.System {
+		parameters, f.Offer, when(f.PreviewBy), f.Actor, f.Command, f.Follows, r.Seq, stamp(r.Time))
+	if err != nil || a.Session == events.System || f.Follows != "" {
 		return err
 	}
 	return w.exec(`UPDATE sessions SET tool_calls = tool_calls + 1 WHERE session = ?`, a.Session)
@@ -65,16 +65,19 @@ func (w *Writer) ended(r events.Record, status session.ToolInvocationStatus) err
 
 // receipt keeps what a run did.
 func (w *Writer) receipt(r events.Record, t events.ToolReceipt) error {
-	var metadata any
+	var metadata, followUp any
+	if t.FollowUp != nil {
+		followUp = jsonText(t.FollowUp)
+	}
 	if len(t.Metadata) > 0 {
 		metadata = jsonText(t.Metadata)
 	}
 	err := w.exec(`UPDATE invocations SET exit_code = ?, output = ?, structured_output = ?, affected_entities = ?,
 		duration_ns = ?, receipt_tier = ?, receipt_timestamp = ?, metadata = ?, diff = ?, receipt_isolation = ?,
-		artifacts = ? WHERE session = ? AND invocation = ?`,
+		artifacts = ?, follow_up = ? WHERE session = ? AND invocation = ?`,
 		t.ExitCode, t.Output, raw(t.Structured), list(t.Affected),
 		t.Duration.Nanoseconds(), t.Tier.String(), when(t.Time), metadata, t.Diff, t.Isolation,
-		list(t.Artifacts), r.Aggregate.Session, r.Aggregate.ID)
+		list(t.Artifacts), followUp, r.Aggregate.Session, r.Aggregate.ID)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // SchemaVersion changes with schema.sql and with what is written into it.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 //go:embed schema.sql
 var schemaSQL string

@@ -16,6 +16,7 @@ func everything(s *story) {
 	failures(s)
 	nonsense(s)
 	ends(s)
+	reviews(s)
 }
 
 func processes(s *story) {
@@ -149,4 +150,24 @@ func ends(s *story) {
 	s.add(events.WorkerStarted{Ref: ref("system", "m1"), Role: events.RoleModelWorker, Boot: "m2", Host: "box", PID: 22, Version: "0.1.0"})
 	s.add(events.WorkerStarted{Ref: ref("system", "w8"), Role: events.RoleKernel, Boot: "b", Host: "box", PID: 23, Version: "0.1.0",
 		Settings: &events.Settings{Mode: events.ModeAuto}, Tools: []events.ToolOffer{{Name: "bait", Token: "bait"}}, Models: []events.ModelOffer{{Name: "bait", Token: "bait"}}})
+}
+
+// reviews are a run that asks for a second look, which a person gives, and a
+// worker that offers the tool for that otherwise.
+func reviews(s *story) {
+	s.add(events.WorkerStarted{Ref: ref("system", "w3"), Role: events.RoleToolWorker, Boot: "b3", Host: "box", PID: 31, Version: "0.1.0",
+		Tools: []events.ToolOffer{{Name: "shell_commit", Token: "shell_commit", Tier: events.T2, Digest: "offer-commit", FollowUpOnly: true, Origin: "mcp:files"}}})
+	s.add(events.WorkerStarted{Ref: ref("system", "w4"), Role: events.RoleToolWorker, Boot: "b4", Host: "box", PID: 41, Version: "0.1.0",
+		Tools: []events.ToolOffer{{Name: "shell_commit", Token: "shell_commit", Tier: events.T2, Digest: "another"}, {Name: "echo", Token: "echo", Tier: events.T0, Digest: "offer-echo"}}})
+	s.add(events.SessionStarted{Ref: mainRef("s3"), Decision: decided("c-start3"), Task: "review", Mode: events.ModeAuto})
+	const call, set = `{"argv":["make"]}`, `{"set":"1"}`
+	s.requested("s3", "t1-0", "shell", events.T2, call, "")
+	s.granted("s3", "t1-0", "shell", events.T2, digestOf("shell", call, nil), "")
+	started := s.startedTool("s3", "t1-0", 1)
+	s.add(events.ToolExecutionCompleted{Ref: ref("s3", "t1-0"), Fence: events.Fence{Started: started, Nonce: "nonce1"},
+		Receipt: events.ToolReceipt{Output: "1 file", Time: epoch, FollowUp: &events.FollowUp{Tool: "shell_commit", Parameters: events.Raw(set)}}})
+	s.add(events.ToolInvocationRequested{Ref: ref("s3", "t1-0-c"), Decision: decided(""), Tier: events.T2, Token: "shell_commit", Follows: "t1-0",
+		Request: events.ToolRequest{Invocation: "t1-0-c", Session: "s3", Stage: "turn-1", Tool: "shell_commit", Parameters: events.Raw(set)}})
+	s.add(events.ToolPreviewed{Ref: ref("s3", "t1-0-c"), Worker: "w3", Valid: true, Tier: events.T2, Diff: "+ made", Notes: []string{"in /work"}})
+	s.asked("s3", "t1-0-c", "shell_commit", events.T2, digestOf("shell_commit", set, nil))
 }

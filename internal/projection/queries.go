@@ -66,21 +66,31 @@ func AllQueries() []Query {
 		{Name: "status", What: "how far the database is behind the log"},
 		{Name: "tools", What: "tools on offer", ask: fixed(toolsQuery)},
 		{Name: "workers", What: "processes and what they last said of themselves; state filters",
-			ask: filtered(`SELECT * FROM workers WHERE (?3 = '' OR state = upper(?3)) AND ` + newer)},
+			ask: filtered(workersQuery)},
 	}
 }
 
 const approvalsQuery = `SELECT * FROM (
 	SELECT a.session, a.invocation, a.tool, max(a.tier, i.tier) AS tier, a.digest, i.parameters, i.preview_diff AS diff,
-		i.preview_affected AS affected, a.why, a.notes, a.deadline, a.requested_at, i.stage, i.actor, a.policy_version, a.seq
+		i.preview_affected AS affected, i.preview_notes, i.follows, a.why, a.notes, a.deadline, a.requested_at, i.stage, i.actor, a.policy_version, a.seq
 	FROM approvals a JOIN invocations i USING (session, invocation) WHERE a.status = 'PENDING') WHERE ` + newer
 
-// A tool or model is available while a worker that offers it runs. Two rows of
-// one worker share its sequence, so the rows are numbered.
+// A tool or model is available while a worker that offers it runs, and differs if
+// another one that runs offers it with another digest. Two rows of one worker
+// share its sequence, so the rows are numbered.
 const toolsQuery = `SELECT * FROM (
 	SELECT t.tool, t.tool_token, t.worker, w.state = 'RUNNING' AS available, t.description, t.tier, t.capabilities, t.schema,
-		t.digest, t.previews, t.idempotent, t.example, t.isolation, row_number() OVER (ORDER BY t.tool, t.worker) AS seq
+		t.digest, t.previews, t.idempotent, t.example, t.isolation, t.follow_up_only, t.origin,
+		w.state = 'RUNNING' AND ` + differs + ` AS differs, row_number() OVER (ORDER BY t.tool, t.worker) AS seq
 	FROM tools t JOIN workers w USING (worker)) WHERE ` + newer
+
+const differs = `EXISTS (SELECT 1 FROM tools x JOIN workers y USING (worker)
+	WHERE x.tool = t.tool AND x.digest <> t.digest AND y.state = 'RUNNING')`
+
+const workersQuery = `SELECT * FROM (
+	SELECT w.*, (SELECT group_concat(t.tool, ', ') FROM tools t
+		WHERE t.worker = w.worker AND w.state = 'RUNNING' AND ` + differs + `) AS differing
+	FROM workers w) WHERE (?3 = '' OR state = upper(?3)) AND ` + newer
 
 const modelsQuery = `SELECT * FROM (
 	SELECT m.*, coalesce(w.state = 'RUNNING', 0) AND m.offered AS available,

@@ -50,7 +50,7 @@ func columnsOf(rows *sql.Rows) ([]column, error) {
 	cols := make([]column, len(types))
 	for i, t := range types {
 		cols[i] = column{t.Name(), t.DatabaseTypeName()}
-		if cols[i].name == "available" { // computed, so SQLite knows no type
+		if n := cols[i].name; n == "available" || n == "differs" { // computed, so SQLite knows no type
 			cols[i].declared = "BOOLEAN"
 		}
 	}

@@ -94,17 +94,23 @@ func TestQueries(t *testing.T) {
 		keys          []string
 		want          string
 	}{
-		{"sessions", ``, []string{"session", "state", "answer"}, "s2 CANCELLED <nil>; s1 COMPLETED all done"},
+		{"sessions", ``, []string{"session", "state", "answer"}, "s3 RUNNING <nil>; s2 CANCELLED <nil>; s1 COMPLETED all done"},
 		{"sessions", `{"state":"completed"}`, []string{"session", "total_tokens"}, "s1 59"},
-		{"sessions", `{"limit":1}`, []string{"session"}, "s2"},
+		{"sessions", `{"limit":1}`, []string{"session"}, "s3"},
 		{"session", `{"session":"s1"}`, []string{"type", "seq", "inference", "invocation"},
 			"session 10 t2 <nil>; inference 12 t1 <nil>; invocation 16 <nil> t1-0; message 23 <nil> <nil>; inference 26 t2 <nil>"},
 		{"session", `{"session":"system"}`, []string{"type", "invocation"}, "invocation i1; invocation i2; inference <nil>"},
 		{"approvals", ``, []string{"session", "invocation", "tool", "tier", "why", "parameters", "diff", "deadline"},
-			"s2 waits shell T2 mode prompt map[argv:[true]] <nil> 2026-01-02T05:00:00.000000000Z"},
-		{"workers", ``, []string{"worker", "state"}, "kernel STOPPED; w1 RUNNING; m1 RUNNING; w8 RUNNING"},
+			"s2 waits shell T2 mode prompt map[argv:[true]] <nil> 2026-01-02T05:00:00.000000000Z; s3 t1-0-c shell_commit T2 mode prompt map[set:1] + made 2026-01-02T05:00:00.000000000Z"},
+		{"approvals", ``, []string{"invocation", "follows", "preview_notes"}, "waits  <nil>; t1-0-c t1-0 [in /work]"},
+		{"workers", ``, []string{"worker", "state"}, "kernel STOPPED; w1 RUNNING; m1 RUNNING; w8 RUNNING; w3 RUNNING; w4 RUNNING"},
 		{"workers", `{"state":"stopped"}`, []string{"worker"}, "kernel"},
-		{"tools", ``, []string{"tool", "worker", "available"}, "echo w1 true"},
+		{"tools", ``, []string{"tool", "worker", "available"}, "echo w1 true; echo w4 true; shell_commit w3 true; shell_commit w4 true"},
+		{"tools", ``, []string{"tool", "worker", "differs", "follow_up_only", "origin"},
+			"echo w1 false false ; echo w4 false false ; shell_commit w3 true true mcp:files; shell_commit w4 true false "},
+		{"workers", `{"state":"running"}`, []string{"worker", "differing"}, "w1 <nil>; m1 <nil>; w8 <nil>; w3 shell_commit; w4 shell_commit"},
+		{"sessions", `{"limit":1}`, []string{"session", "tool_calls"}, "s3 1"},
+		{"invocations", `{"session":"s3"}`, []string{"invocation", "follows", "follow_up"}, "t1-0-c t1-0 <nil>; t1-0  map[parameters:map[set:1] tool:shell_commit]"},
 		{"models", ``, []string{"model", "worker", "state", "available"}, "bad m1 UNLOADED false; smol:135m m1 UNLOADED false"},
 		{"invocations", `{"session":"system"}`, []string{"invocation", "status", "exit_code", "cancel_reason"}, "i2 FAILED <nil> <nil>; i1 FAILED -1 too slow"},
 		{"invocations", `{"tool":"file_write"}`, []string{"invocation", "output"}, "t1-0 wrote a.txt"},
@@ -112,7 +118,7 @@ func TestQueries(t *testing.T) {
 		{"search", `{"text":"WRITE read"}`, []string{"seq", "session", "source", "text"}, "10 s1 task write <a> & read it"},
 		{"search", `{"text":"done","session":"s2"}`, []string{"seq"}, ""},
 		{"search", `{"text":"nothing \"of the sort"}`, []string{"seq"}, ""},
-		{"status", ``, []string{"applied", "lag", "stream"}, "84 0 EVENTS"},
+		{"status", ``, []string{"applied", "lag", "stream"}, "94 0 EVENTS"},
 	} {
 		if hasFTS == "none" && c.request == `{"text":"WRITE read"}` {
 			c.request = `{"text":"WRITE <A>"}` // a part of the text, not words

@@ -35,14 +35,15 @@ func (i Invocation) Follows() events.ToolInvocationID {
 // FollowUp returns the call that i asks for: nil if it asks for none, or may not.
 func (i Invocation) FollowUp() *events.FollowUp {
 	f, ok := i.End.(events.ToolExecutionCompleted)
-	if !ok || i.presumes() != nil {
+	if !ok || i.Presumes() != nil {
 		return nil
 	}
 	return f.Receipt.FollowUp
 }
 
-// presumes says why a follow-up that i asks for is not opened.
-func (i Invocation) presumes() error {
+// Presumes says why a follow-up that i asks for is not opened: an alarm, though
+// its end holds.
+func (i Invocation) Presumes() error {
 	r := i.Receipt()
 	switch _, completed := i.End.(events.ToolExecutionCompleted); {
 	case r == nil || r.FollowUp == nil:

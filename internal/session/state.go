@@ -233,8 +233,6 @@ func (s State) stepTool(r events.Record) (State, error) {
 		}
 	case events.ToolExecutionStarted:
 		s.Active = s.Active.clock(r.Time)
-	case events.ToolExecutionCompleted, events.ToolExecutionFailed:
-		return s, next.presumes()
 	}
 	return s, nil
 }

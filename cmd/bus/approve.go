@@ -86,6 +86,9 @@ func (a *app) permit(ctx context.Context, c *client, i session.Invocation, scope
 	if f.digest != "" && f.digest != card.Digest {
 		return fmt.Errorf("%s/%s: its digest is %s, not %s; nothing was approved", i.Session, i.ID, card.Digest, f.digest)
 	}
+	if scope == events.ScopeSession && card.ReviewOf != "" {
+		return cli.Usage("%s/%s is the review of %s, and no answer to a review holds for another; approve it once", i.Session, i.ID, card.ReviewOf)
+	}
 	if scope == events.ScopeSession && !card.Whole() {
 		return fmt.Errorf("%s/%s cannot be shown whole, so the answer cannot be remembered for the session; approve it once", i.Session, i.ID)
 	}

@@ -19,8 +19,8 @@ type question struct {
 	done   chan struct{}
 	typing bool // a reason is being typed
 
-	// The answer may be remembered: there is a session, and all that would be
-	// permitted in it was shown.
+	// The answer may be remembered: there is a session, all that would be
+	// permitted in it was shown, and it is no review, each of which is its own.
 	remember bool
 }
 
@@ -46,8 +46,9 @@ func cardOf(i session.Invocation) (cli.Card, error) {
 		Why: i.Asked.Why, Notes: i.Asked.Notes, Parameters: i.Requested.Request.Parameters,
 		Digest: i.Asked.Digest, Deadline: i.Asked.Deadline,
 	}
+	c.ReviewOf = string(i.Follows())
 	if p := i.Previewed; p != nil {
-		c.Diff, c.Affected = p.Diff, p.Affected
+		c.Diff, c.Affected, c.Found = p.Diff, p.Affected, p.Notes
 	}
 	return c, nil
 }
@@ -99,7 +100,7 @@ func (w *watcher) put(ctx context.Context, i session.Invocation) error {
 	if !w.app.flags.JSON || env.Keys != nil && !w.yes {
 		fmt.Fprint(env.Stderr, card.Render(env.ErrStyle(), time.Now()))
 	}
-	q := &question{id: i.ID, asked: *i.Asked, remember: card.Whole() && w.state.ID != events.System}
+	q := &question{id: i.ID, asked: *i.Asked, remember: card.Whole() && w.state.ID != events.System && i.Follows() == ""}
 	switch {
 	case w.yes:
 		return w.decide(ctx, w.approval(q, events.ScopeOnce, "--yes"))

@@ -100,14 +100,26 @@ func describeInference(f events.Fact, s cli.Style) string {
 func describeTool(f events.Fact, s cli.Style) string {
 	switch f := f.(type) {
 	case events.ToolInvocationRequested:
-		return s.Bold(line(f.Request.Tool)) + " " + f.Tier.String() + " " + line(string(f.Request.Parameters))
+		review := ""
+		if f.Follows != "" {
+			review = s.Bold("review of "+line(string(f.Follows))) + ": "
+		}
+		return review + s.Bold(line(f.Request.Tool)) + " " + f.Tier.String() + " " + line(string(f.Request.Parameters))
 	case events.ToolPreviewed:
 		if !f.Valid {
 			return s.Red("invalid") + because(f.Reason)
 		}
-		return "previewed, would change " + counted(len(f.Affected), "file")
+		text := "previewed, would change " + counted(len(f.Affected), "file")
+		if len(f.Notes) > 0 {
+			text += s.Dim(" (" + line(strings.Join(f.Notes, "; ")) + ")")
+		}
+		return text
 	case events.ApprovalRequested:
-		return s.Yellow("waits for approval") + " until " + clock(f.Deadline) + because(f.Why)
+		notes := ""
+		if len(f.Notes) > 0 {
+			notes = s.Dim(" (" + line(strings.Join(f.Notes, "; ")) + ")")
+		}
+		return s.Yellow("waits for approval") + " until " + clock(f.Deadline) + because(f.Why) + notes
 	case events.ApprovalGranted:
 		return s.Green("approved") + " by " + who(f) + because(f.Reason)
 	case events.ApprovalDenied:
@@ -137,7 +149,11 @@ func describeRun(f events.Fact, s cli.Style) string {
 	case events.ToolExecutionStarted:
 		return s.Dim("runs on " + line(string(f.Worker)) + attempt(f.Attempt) + ", isolation " + line(string(f.Isolation)))
 	case events.ToolExecutionCompleted:
-		return s.Green("done") + s.Dim(" ("+short(f.Receipt.Duration)+")") + because(f.Receipt.Output)
+		text := s.Green("done") + s.Dim(" ("+short(f.Receipt.Duration)+")") + because(f.Receipt.Output)
+		if u := f.Receipt.FollowUp; u != nil {
+			text += s.Yellow(" [its changes wait for a review by " + line(u.Tool) + "]")
+		}
+		return text
 	case events.ToolExecutionFailed:
 		text := s.Red("failed") + because(f.Reason)
 		if f.Effects != "" && f.Effects != events.EffectsNone {

@@ -73,23 +73,46 @@ func (a *app) request(ctx context.Context, f requestFlags, tool, parameters stri
 	return a.watchInvocation(ctx, c, ans, f.yes)
 }
 
-// watchInvocation shows one invocation until it ends, and prints its result.
+// watchInvocation shows one invocation, and its follow-up if it has one, until
+// they end, and prints what they came to.
 func (a *app) watchInvocation(ctx context.Context, c *client, ans answer, yes bool) error {
 	log, err := c.openLog(ctx)
 	if err != nil {
 		return err
 	}
-	w := a.watcher(c, session.State{ID: ans.Session}, yes)
-	of := events.Aggregate{Session: ans.Session, Kind: events.KindTool, ID: string(ans.Invocation)}
-	var done session.Invocation
-	_, err = w.watch(ctx, log, of.Filter(), 1, func(s session.State, _ events.Record) bool {
-		done, _ = s.Tool(ans.Invocation)
-		return done.End != nil
+	state, filter := session.State{ID: ans.Session}, events.KindFilter(ans.Session, events.KindTool)
+	if ans.Session != events.System {
+		filter = events.SessionFilter(ans.Session)
+		records, err := log.ReadFilter(ctx, filter, 1, ans.Seq-1)
+		if err != nil {
+			return fmt.Errorf("read session %s: %w", ans.Session, err)
+		}
+		for _, r := range records {
+			state = session.Evolve(state, r)
+		}
+	}
+	first, next := ans.Invocation, session.FollowUpID(ans.Invocation)
+	w := &watcher{app: a, client: c, yes: a.yes(yes), state: state, shows: func(of events.Aggregate) bool {
+		return of.Kind == events.KindTool && (of.ID == string(first) || of.ID == string(next))
+	}}
+	state, err = w.watch(ctx, log, filter, ans.Seq, func(s session.State, _ events.Record) bool {
+		i, _ := s.Tool(first)
+		return i.End != nil && (ended(s) || i.FollowUp() == nil || over(s, next))
 	})
 	if err != nil {
 		return err
 	}
-	return a.result(done)
+	done, _ := state.Tool(first)
+	err = a.result(done)
+	if review, ok := state.Tool(next); ok && done.FollowUp() != nil {
+		return a.result(review)
+	}
+	return err
+}
+
+func over(s session.State, id events.ToolInvocationID) bool {
+	i, _ := s.Tool(id)
+	return i.End != nil
 }
 
 // result prints what an invocation came to.

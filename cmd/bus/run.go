@@ -140,7 +140,7 @@ func (a *app) watchSession(ctx context.Context, c *client, state session.State, 
 
 // watcher makes one that knows state, with the questions that wait in it.
 func (a *app) watcher(c *client, state session.State, yes bool) *watcher {
-	w := &watcher{app: a, client: c, yes: yes || a.env.Getenv("YES") == "1", state: state}
+	w := &watcher{app: a, client: c, yes: a.yes(yes), state: state}
 	for _, i := range state.Tools {
 		if i.Status() == session.ApprovalRequested {
 			w.waiting = append(w.waiting, i.ID)
@@ -148,6 +148,9 @@ func (a *app) watcher(c *client, state session.State, yes bool) *watcher {
 	}
 	return w
 }
+
+// yes reports whether whatever is asked is to be approved.
+func (a *app) yes(flag bool) bool { return flag || a.env.Getenv("YES") == "1" }
 
 // ended reports whether a session is over, at least until somebody says more.
 func ended(s session.State) bool {

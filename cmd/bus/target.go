@@ -50,9 +50,18 @@ func invocation(ctx context.Context, log reader, t target) (session.Invocation, 
 // waiting finds the invocation that an argument names and that waits for an
 // answer. An id without its session will do as long as one alone waits.
 func waiting(ctx context.Context, log reader, arg string) (session.Invocation, error) {
-	t, err := parseTarget(arg)
+	records, err := storiesOf(ctx, log, arg)
 	if err != nil {
 		return session.Invocation{}, err
+	}
+	return pick(arg, records)
+}
+
+// storiesOf reads all invocations that an argument may name, one of each session.
+func storiesOf(ctx context.Context, log reader, arg string) ([]events.Record, error) {
+	t, err := parseTarget(arg)
+	if err != nil {
+		return nil, err
 	}
 	s := string(t.session)
 	if s == "" {
@@ -61,9 +70,9 @@ func waiting(ctx context.Context, log reader, arg string) (session.Invocation, e
 	filter := strings.Join([]string{events.PrefixFact, s, string(events.KindTool), string(t.invocation), ">"}, ".")
 	records, err := log.ReadFilter(ctx, filter, 1, 0)
 	if err != nil {
-		return session.Invocation{}, fmt.Errorf("read %s: %w", arg, err)
+		return nil, fmt.Errorf("read %s: %w", arg, err)
 	}
-	return pick(arg, records)
+	return records, nil
 }
 
 func pick(arg string, records []events.Record) (session.Invocation, error) {
@@ -79,7 +88,11 @@ func pick(arg string, records []events.Record) (session.Invocation, error) {
 		if i.Status() == session.ApprovalRequested {
 			found = append(found, i)
 		}
-		others = append(others, fmt.Sprintf("%s/%s is %s", s, i.ID, i.Status()))
+		text := fmt.Sprintf("%s/%s is %s", s, i.ID, i.Status())
+		if i.FollowUp() != nil {
+			text += fmt.Sprintf(" (its review is %s/%s)", s, session.FollowUpID(i.ID))
+		}
+		others = append(others, text)
 	}
 	switch {
 	case len(records) == 0:

@@ -23,7 +23,8 @@ type watcher struct {
 	client *client
 	yes    bool // approve whatever is asked
 
-	inference events.InferenceID // the only one that is shown; empty: all
+	inference events.InferenceID          // the only one that is shown; empty: all
+	shows     func(events.Aggregate) bool // what is shown and asked about; nil: all
 
 	state  session.State
 	denied bool // somebody said no, or nobody answered
@@ -115,6 +116,9 @@ func (c *client) live(s events.SessionID, i events.InferenceID) (<-chan *nats.Ms
 // take folds and prints one record, and asks what it asks.
 func (w *watcher) take(ctx context.Context, r events.Record) error {
 	w.state = session.Evolve(w.state, r)
+	if w.shows != nil && !w.shows(r.Aggregate) {
+		return nil
+	}
 	w.clear()
 	w.tail, w.since = "", time.Now()
 	if err := w.print(r); err != nil {
@@ -185,6 +189,9 @@ func awaited(s session.State) string {
 		switch {
 		case i.End != nil || i.Requested == nil:
 		case i.Status() == session.ApprovalRequested:
+			if first := i.Follows(); first != "" {
+				return "waiting for the review of " + string(first)
+			}
 			return "waiting for an approval of " + string(i.ID)
 		default:
 			return line(i.Requested.Request.Tool) + " is at work"

@@ -16,7 +16,9 @@ type Card struct {
 	Tier       string
 	Why        string // the rule or mode that asks
 	Notes      []string
-	Parameters []byte // JSON, as stored
+	Found      []string // what its worker found when it looked
+	ReviewOf   string   // the invocation whose result this is the second look at
+	Parameters []byte   // JSON, as stored
 	Affected   []string
 	Diff       string // unified
 	Digest     string
@@ -42,7 +44,11 @@ func (c Card) Whole() bool {
 func (c Card) Render(s Style, now time.Time) string {
 	lines, whole := c.lines(s, now)
 	if !whole {
-		lines = append(lines, s.Yellow("  Not all of it fits: the rest is in `bus show "+Visible(c.Session)+" --json`."))
+		where := "bus show " + c.Session + " --json"
+		if lineCount(c.Diff) > cardLines {
+			where = "bus diff " + c.Session + "/" + c.Invocation
+		}
+		lines = append(lines, s.Yellow("  Not all of it fits: the rest is in `"+Visible(where)+"`."))
 	}
 	bar := s.Yellow("│ ")
 	for i, l := range lines {
@@ -55,7 +61,11 @@ func (c Card) Render(s Style, now time.Time) string {
 // the caller of the tool chose stands further right than what the card says, so
 // that neither passes for the other.
 func (c Card) lines(s Style, now time.Time) ([]string, bool) {
-	lines := []string{s.Bold(Line(c.Tool, 80)) + " " + s.tier(c.Tier) + " asks for approval"}
+	title := s.Bold(Line(c.Tool, 80)) + " " + s.tier(c.Tier) + " asks for approval"
+	if c.ReviewOf != "" {
+		title = s.Bold("Review of "+Line(c.ReviewOf, 80)+": ") + title
+	}
+	lines := []string{title}
 	label := func(name, value string) {
 		for _, l := range strings.Split(Visible(value), "\n") {
 			lines = append(lines, s.Dim(fmt.Sprintf("%-*s ", labelLength, name))+l)
@@ -66,6 +76,9 @@ func (c Card) lines(s Style, now time.Time) ([]string, bool) {
 	label("why", c.Why)
 	for _, n := range c.Notes {
 		label("note", n)
+	}
+	for _, n := range c.Found {
+		label("found", n)
 	}
 	params, whole := c.parameters(s)
 	lines = append(lines, params...)
@@ -106,6 +119,8 @@ func (c Card) parameters(s Style) (lines []string, whole bool) {
 	}
 	return lines, whole
 }
+
+func lineCount(text string) int { return strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1 }
 
 func (s Style) tier(t string) string {
 	switch t {

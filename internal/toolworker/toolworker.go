@@ -163,7 +163,7 @@ func (p *process) serve(nc *nats.Conn, drain func()) (leave func(), err error) {
 	}
 	srv, err := worker.Service(nc, worker.ServiceConfig{
 		Role: events.RoleToolWorker, Version: p.o.Version, Worker: p.id, Boot: p.boot,
-		Running: p.claims.Running, Drain: drain,
+		Running: p.claims.Running, Drain: drain, Tools: p.started().Tools,
 	})
 	if err != nil {
 		quiet()

@@ -315,8 +315,17 @@ func TestRun_IsAMicroService(t *testing.T) {
 	defer op.Close()
 	m := must(op.RequestWithContext(p.ctx, "$SRV.INFO.tool-worker", nil))(t)
 	var info micro.Info
-	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "tool-worker" || info.Metadata["worker"] != string(w.id) || len(info.Endpoints) != 2 {
+	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "tool-worker" || info.Metadata["worker"] != string(w.id) || len(info.Endpoints) != 3 {
 		t.Errorf("info is %s, %v", m.Data, err)
+	}
+	offered := p.announced(string(w.id)).Tools
+	if text := info.Metadata["tool.count"]; !strings.HasPrefix(text, "count T0, isolation none, digest "+offered[1].Digest[:12]) {
+		t.Errorf("the service says of count %q, the log %s", text, jsonOf(offered[1]))
+	}
+	m = must(op.RequestWithContext(p.ctx, events.ToolsSubject(w.id), nil))(t)
+	var told []events.ToolOffer
+	if err := json.Unmarshal(m.Data, &told); err != nil || jsonOf(told) != jsonOf(offered) {
+		t.Errorf("the service offers %s, the log has %s, %v", m.Data, jsonOf(offered), err)
 	}
 	q, _ := json.Marshal(claim.Question{Session: "s1", Kind: events.KindTool, ID: "t1-0", Started: 7})
 	m = must(op.RequestWithContext(p.ctx, events.RunningSubject(w.id), q))(t)

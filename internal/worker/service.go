@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ type ServiceConfig struct {
 	Worker   events.WorkerID
 	Boot     string
 	Metadata map[string]string
+	Tools    []events.ToolOffer // told in short as metadata, whole by an endpoint
 	Running  func(claim.Question) claim.Answer
 	Drain    func() // asked to finish what it has and stop; returns at once
 }
@@ -30,6 +32,9 @@ func Service(nc *nats.Conn, cfg ServiceConfig) (micro.Service, error) {
 	meta := map[string]string{"worker": string(cfg.Worker), "boot": cfg.Boot}
 	for k, v := range cfg.Metadata {
 		meta[k] = v
+	}
+	for _, t := range cfg.Tools {
+		meta["tool."+t.Token] = inShort(t)
 	}
 	srv, err := micro.AddService(nc, micro.Config{
 		Name: string(cfg.Role), Version: cfg.Version, Metadata: meta, QueueGroupDisabled: true,
@@ -57,10 +62,28 @@ func endpoints(srv micro.Service, cfg ServiceConfig) error {
 		cfg.Drain()
 		_ = r.RespondJSON(map[string]any{"ok": true, "worker": cfg.Worker})
 	})
-	return errors.Join(
+	var offers error
+	if len(cfg.Tools) > 0 {
+		offers = srv.AddEndpoint("tools", micro.HandlerFunc(func(r micro.Request) { _ = r.RespondJSON(cfg.Tools) }),
+			micro.WithEndpointSubject(events.ToolsSubject(cfg.Worker)))
+	}
+	return errors.Join(offers,
 		srv.AddEndpoint("running", running, micro.WithEndpointSubject(events.RunningSubject(cfg.Worker))),
 		srv.AddEndpoint("drain", drain, micro.WithEndpointSubject(events.DrainSubject(cfg.Worker))),
 	)
+}
+
+// inShort is an offer on one line: what somebody wants to see who asks which
+// worker runs what.
+func inShort(t events.ToolOffer) string {
+	text := fmt.Sprintf("%s %s, isolation %s, digest %.12s", t.Name, t.Tier, cmp.Or(t.Isolation, "not said"), t.Digest)
+	if t.FollowUpOnly {
+		text += ", follow-up only"
+	}
+	if t.Origin != "" {
+		text += ", from " + t.Origin
+	}
+	return text
 }
 
 // An Asker asks workers over plain NATS.

@@ -119,5 +119,8 @@ func LiveSubject(s SessionID, i InferenceID) string {
 // RunningSubject asks a worker whether it holds an invocation or inference.
 func RunningSubject(w WorkerID) string { return PrefixWorker + "." + string(w) + ".running" }
 
+// ToolsSubject asks a tool-worker for its offers.
+func ToolsSubject(w WorkerID) string { return PrefixWorker + "." + string(w) + ".tools" }
+
 // DrainSubject asks a worker to finish what it has and stop.
 func DrainSubject(w WorkerID) string { return PrefixWorker + "." + string(w) + ".drain" }

@@ -97,7 +97,11 @@ func (a *app) watchInvocation(ctx context.Context, c *client, ans answer, yes bo
 	}}
 	state, err = w.watch(ctx, log, filter, ans.Seq, func(s session.State, _ events.Record) bool {
 		i, _ := s.Tool(first)
-		return i.End != nil && (ended(s) || i.FollowUp() == nil || over(s, next))
+		if i.End == nil || i.FollowUp() == nil {
+			return i.End != nil
+		}
+		review, _ := s.Tool(next)
+		return review.End != nil || review.Requested == nil && ended(s)
 	})
 	if err != nil {
 		return err
@@ -108,11 +112,6 @@ func (a *app) watchInvocation(ctx context.Context, c *client, ans answer, yes bo
 		return a.result(review)
 	}
 	return err
-}
-
-func over(s session.State, id events.ToolInvocationID) bool {
-	i, _ := s.Tool(id)
-	return i.End != nil
 }
 
 // result prints what an invocation came to.

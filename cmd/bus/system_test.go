@@ -95,6 +95,7 @@ func (m *machine) worker(ctx context.Context, cfg config.Config, log *slog.Logge
 		return
 	}
 	o.Version = cli.Version
+	o.Tools = append(o.Tools, draft{}, draftCommit{})
 	if err := toolworker.Run(ctx, o); err != nil {
 		m.t.Errorf("tool-worker: %v", err)
 	}

@@ -49,6 +49,13 @@ func TestCardGolden(t *testing.T) {
 		Parameters: []byte(`{"argv":["git","commit","-m","two words"],"big":9007199254740993,"deep":{"a":null}}`),
 		Digest:     "def456", Deadline: noon,
 	}
+	review := Card{
+		Session: "s1", Invocation: "t1-0-c", Tool: "shell_commit", Tier: "T2", Why: "review of t1-0", ReviewOf: "t1-0",
+		Notes: []string{"isolation fs-only"}, Found: []string{"directory /work", "python runs other programs\u202e"},
+		Parameters: []byte(`{"set":"1"}`), Affected: []string{"/work/a.txt"}, Diff: "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n",
+		Digest: "0123", Deadline: noon.Add(time.Minute),
+	}
+	golden(t, "card-review.txt", review.Render(Style{}, noon))
 	golden(t, "card-edit.txt", edit.Render(Style{}, noon))
 	golden(t, "card-edit-colour.txt", edit.Render(Coloured(true), noon))
 	golden(t, "card-shell.txt", shell.Render(Style{}, noon))

@@ -191,30 +191,9 @@ func (p *process) handle(ctx context.Context) error {
 	}
 	job := p.work.job()
 	for token := range p.work.models {
-		w.Handle(access.ModelDurable(token), p.requested(job))
+		w.Handle(access.ModelDurable(token), worker.ByClaim(p.claims, job, nil, p.logger))
 	}
 	return w.Run(ctx)
-}
-
-// requested takes one delivery of a model's consumer through the claim protocol.
-func (p *process) requested(j claim.Job) worker.Handler {
-	return func(ctx context.Context, d worker.Delivery) worker.Outcome {
-		a, _, _, err := events.ParseSubject(d.Subject)
-		if err != nil {
-			p.alarm(d, "term", err)
-			return worker.Term(err.Error())
-		}
-		o, err := p.claims.Handle(ctx, j, claim.Delivery{Aggregate: a, Seq: d.Seq, After: eventlog.After(d.Header), Again: d.Count > 1})
-		if err != nil {
-			p.alarm(d, o.String(), err)
-		}
-		return worker.Claimed(o, err)
-	}
-}
-
-func (p *process) alarm(d worker.Delivery, outcome string, err error) {
-	p.logger.Error("delivery not worked on", slog.String("subject", d.Subject), slog.Uint64("seq", d.Seq),
-		slog.String("outcome", outcome), slog.Any("error", err))
 }
 
 // live publishes a piece of an answer. Nobody waits for it, and it may be lost.

@@ -23,7 +23,7 @@ func (p *process) here(while session.ToolInvocationStatus, h worker.Handler) wor
 		ran, err := p.ranFirst(ctx, d.Subject, while)
 		switch {
 		case err != nil:
-			p.alarm(d, "drop", err)
+			worker.Alarm(p.logger, d, worker.Drop(), err)
 			return worker.Drop()
 		case ran != "" && ran != p.id:
 			p.logger.Debug("follow-up is another worker's", "subject", d.Subject, "worker", string(ran))

@@ -2,11 +2,9 @@ package toolworker
 
 import (
 	"context"
-	"log/slog"
 
 	"correx/internal/access"
 	"correx/internal/claim"
-	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/internal/worker"
 	"correx/pkg/events"
@@ -36,36 +34,18 @@ func (p *process) handle(ctx context.Context) error {
 	return w.Run(ctx)
 }
 
-// approved takes one delivery of a tool's consumer through the claim protocol.
+// approved takes deliveries of a tool's consumer through the claim protocol.
 func (p *process) approved(j claim.Job) worker.Handler {
-	return func(ctx context.Context, d worker.Delivery) worker.Outcome {
-		a, _, _, err := events.ParseSubject(d.Subject)
-		if err != nil {
-			p.alarm(d, "term", err)
-			return worker.Term(err.Error())
-		}
-		o, err := p.claims.Handle(ctx, j, claim.Delivery{
-			Aggregate: a, Seq: d.Seq, After: eventlog.After(d.Header), Again: d.Count > 1,
-			Record: p.log.Judge(d.Seq, d.Subject, d.Header, d.Data),
-		})
-		if err != nil {
-			p.alarm(d, o.String(), err)
-		}
-		return worker.Claimed(o, err)
-	}
+	judge := func(d worker.Delivery) events.Record { return p.log.Judge(d.Seq, d.Subject, d.Header, d.Data) }
+	return worker.ByClaim(p.claims, j, judge, p.logger)
 }
 
 func (p *process) requested(v previewer) worker.Handler {
 	return func(ctx context.Context, d worker.Delivery) worker.Outcome {
 		o, err := v.handle(ctx, d)
 		if err != nil {
-			p.alarm(d, o.String(), err)
+			worker.Alarm(p.logger, d, o, err)
 		}
 		return o
 	}
-}
-
-func (p *process) alarm(d worker.Delivery, outcome string, err error) {
-	p.logger.Error("delivery not worked on", slog.String("subject", d.Subject), slog.Uint64("seq", d.Seq),
-		slog.String("outcome", outcome), slog.Any("error", err))
 }

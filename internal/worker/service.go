@@ -135,24 +135,4 @@ func Doorbell(nc *nats.Conn, poke func(events.Aggregate), names ...events.FactNa
 	return stop, nil
 }
 
-// Claimed settles a delivery as the claim protocol says.
-func Claimed(o claim.Outcome, err error) Outcome {
-	switch o {
-	case claim.Ack:
-		return Ack()
-	case claim.Keep:
-		return Keep()
-	case claim.Term:
-		return Term(reasonOf(err))
-	}
-	return Drop()
-}
-
-func reasonOf(err error) string {
-	if err == nil {
-		return "it permits nothing"
-	}
-	return err.Error()
-}
-
 var _ claim.Asker = Asker{}

@@ -286,7 +286,11 @@ func TestServerSide(t *testing.T) {
 		m.want(m.run("streams", "plan"), 0, "unchanged stream EVENTS")
 		m.want(m.run("streams", "apply"), 0, "unchanged stream COMMANDS")
 		m.want(m.run("streams", "plan", "--file", filepath.Join(m.state, "none.yaml")), 1, "none.yaml")
-		m.want(m.run("streams", "server-config", "--tools", "echo"), 0, "nkey", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.tool-echo")
+		m.want(m.run("streams", "server-config", "--tools", "echo"), 0, "nkey", "$JS.API.CONSUMER.MSG.NEXT.EVENTS.tool-echo", "no --models are named")
+		if o := m.want(m.run("streams", "server-config", "--tools", "echo", "--models", "m"), 0); o.stderr != "" {
+			t.Errorf("all is named, and it says %q", o.stderr)
+		}
+		m.want(m.run("streams", "server-config"), 0, "no --tools are named: with this block a tool-worker can take no work")
 	})
 	t.Run("env", func(t *testing.T) {
 		o := m.want(m.run("env"), 0, "export NATS_URL='nats://127.0.0.1:", "export NATS_NKEY='"+m.state+"/keys/operator.nk'", "export CORREX_STATE=")

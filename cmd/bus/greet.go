@@ -135,12 +135,17 @@ func self() string {
 	return cli.Word(path)
 }
 
-// envCommand is how another terminal finds this state directory.
+// envCommand is how another terminal finds this state directory, and a server
+// that only this terminal was told of.
 func (a *app) envCommand(cfg config.Config) string {
-	if usual, err := config.DefaultState(a.env.Lookup); err == nil && usual == cfg.State {
-		return self() + " env"
+	text := self() + " env"
+	if usual, err := config.DefaultState(a.env.Lookup); err != nil || usual != cfg.State {
+		text += " --state " + shellQuote(cfg.State)
 	}
-	return self() + " env --state " + shellQuote(cfg.State)
+	if a.flags.NATS != "" || a.env.Getenv("CORREX_NATS_URL") != "" {
+		text += " --nats " + shellQuote(cfg.NATS.URL)
+	}
+	return text
 }
 
 func listed(names []string, none string) string {

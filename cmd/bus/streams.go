@@ -78,6 +78,8 @@ tokens of all tools and models, for permissions know no wildcard within a name.`
 			if err != nil {
 				return err
 			}
+			a.warnUnnamed("tools", "tool-worker", tools)
+			a.warnUnnamed("models", "model-worker", models)
 			_, err = fmt.Fprintln(a.env.Stdout, text)
 			return err
 		},
@@ -85,6 +87,14 @@ tokens of all tools and models, for permissions know no wildcard within a name.`
 	cmd.Flags().StringSliceVar(&tools, "tools", nil, "tokens of tools")
 	cmd.Flags().StringSliceVar(&models, "models", nil, "tokens of models")
 	return cmd
+}
+
+// warnUnnamed says what a worker may not do when none of its tokens are named.
+func (a *app) warnUnnamed(flag, role string, tokens []string) {
+	if len(tokens) == 0 {
+		fmt.Fprintf(a.env.Stderr, "%s\n", a.env.ErrStyle().Yellow("no --"+flag+" are named: with this block a "+role+
+			" can take no work; name the tokens of all "+flag+" that will ever be offered"))
+	}
 }
 
 // plan compares the file with the server.

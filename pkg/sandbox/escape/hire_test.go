@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -115,17 +116,32 @@ func (r *role) run(t testing.TB, l level, c tools.Command) outcome {
 	if err != nil {
 		t.Fatal("the worker takes no work: ", err)
 	}
-	select {
-	case o := <-answer:
-		return o
-	case <-w.gone:
-		w.fire()
-		r.start()
-		return outcome{Error: "the worker died"}
-	case <-time.After(c.Timeout + 30*time.Second):
-		t.Fatalf("the worker does not answer; %s", content(fmt.Sprintf("/proc/%d/status", w.hello.PID)))
-		return outcome{}
+	stopped := false
+	patience := time.After(c.Timeout + 30*time.Second)
+	for {
+		select {
+		case o := <-answer:
+			o.stopped = stopped
+			return o
+		case <-w.gone:
+			w.fire()
+			r.start()
+			return outcome{Error: "the worker died"}
+		case <-time.After(200 * time.Millisecond):
+			if isStopped(w.hello.PID) {
+				stopped = true
+				_ = unix.Kill(w.hello.PID, unix.SIGCONT)
+			}
+		case <-patience:
+			t.Fatalf("the worker does not answer; %s", content(fmt.Sprintf("/proc/%d/status", w.hello.PID)))
+		}
 	}
+}
+
+// isStopped tells whether a process is stopped.
+func isStopped(pid int) bool {
+	_, state, _ := strings.Cut(content(fmt.Sprintf("/proc/%d/stat", pid)), ") ")
+	return strings.HasPrefix(state, "T")
 }
 
 // terminal makes a pseudo-terminal. Its slave is no terminal of the tests.

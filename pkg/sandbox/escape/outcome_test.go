@@ -13,15 +13,20 @@ type outcome struct {
 	ID      int
 	Exit    tools.Exit
 	Error   string // it was not started
+	Forced  bool   // SIGTERM did not end it
 	Missing string // the level is not to be had on this machine, and why
 
-	took time.Duration
+	stopped bool // the worker was stopped meanwhile
+	took    time.Duration
 }
 
 // text is all that was printed, and why nothing was.
 func (o outcome) text() string {
 	return strings.Join([]string{string(o.Exit.Stdout.Head), string(o.Exit.Stdout.Tail), string(o.Exit.Stderr.Head), o.Error}, "\n")
 }
+
+// printed tells whether a text is in what was printed.
+func (o outcome) printed(text string) bool { return strings.Contains(o.text(), text) }
 
 // did tells whether the attempt itself says that it got what it wanted.
 func (o outcome) did() bool {

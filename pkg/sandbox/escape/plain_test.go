@@ -26,14 +26,14 @@ func runPlain(r request) outcome {
 		return o
 	}
 	asked := time.AfterFunc(c.Timeout, func() { _ = cmd.Process.Signal(unix.SIGTERM) })
-	given := time.AfterFunc(c.Timeout+2*time.Second, func() {
+	given := time.AfterFunc(c.Timeout+time.Second, func() {
 		_ = cmd.Process.Signal(unix.SIGCONT)
 		_ = cmd.Process.Kill()
 	})
 	began := time.Now()
 	err := cmd.Wait()
 	o.Exit.TimedOut = !asked.Stop()
-	given.Stop()
+	o.Forced = !given.Stop()
 	o.Exit.Duration = time.Since(began)
 	o.Exit.Code = cmd.ProcessState.ExitCode()
 	if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {

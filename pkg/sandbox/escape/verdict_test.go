@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A result is what came of an attempt at one level.
@@ -21,26 +23,29 @@ type verdict struct {
 	absent string           // why it proves nothing as this role
 }
 
+// unprepared tells whether it was not even made where it must succeed.
+func (v verdict) unprepared(a attempt) bool { return v.got[a.base()] == "" }
+
 type verdicts []verdict
 
 // allCapabilities is what root has where nothing is taken from it.
-const fewestCapabilities = "000001ffffffffff"
+const allCapabilities = "000001ffffffffff"
 
 // absence says why an attempt did not even succeed where nothing holds it. That
 // is an error, unless there is a reason.
-func absence(t *testing.T, a attempt, r *role, said string) string {
+func absence(t *testing.T, a attempt, r *role, o outcome) string {
 	t.Helper()
 	switch {
-	case strings.Contains(said, lacking):
+	case o.printed(lacking), a.program != nil && o.Exit.Code == int(unix.ENOSYS):
 		return "not on this machine"
 	case a.by == rootOnly && r.uid != 0:
 		return "for root only"
 	case a.mayRefuse != "":
 		return a.mayRefuse
-	case r.uid == 0 && len(r.worker.hello.CapEff) == len(fewestCapabilities) && r.worker.hello.CapEff < fewestCapabilities:
+	case r.uid == 0 && len(r.worker.hello.CapEff) == len(allCapabilities) && r.worker.hello.CapEff < allCapabilities:
 		return "root is not allowed everything on this machine"
 	}
-	t.Errorf("it does not succeed even where nothing holds it, so it proves nothing; it said: %s", said)
+	t.Errorf("it does not succeed even where nothing holds it, so it proves nothing; it said: %s", o.summary())
 	return "it does not work"
 }
 

@@ -1,0 +1,142 @@
+package escape
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"correx/pkg/tools"
+)
+
+// gitAttempts plant what a person's next git command, or the next start of a
+// program, would run. The workspace may be written; these parts of it may not.
+func gitAttempts() []attempt {
+	at := func(names ...string) func(s *site) string {
+		return func(s *site) string { return filepath.Join(append([]string{s.Work}, names...)...) }
+	}
+	return []attempt{
+		{name: "write a hook in .git", prepare: repository, escaped: appears(at(".git", "hooks", "post-checkout")),
+			inside: func(*site) error { return write(".git/hooks/post-checkout") }},
+		{name: "write .git/config", prepare: repository, escaped: evilIn(".git/config"),
+			inside: func(*site) error { return write(".git/config") }},
+		{name: "replace .git/config by renaming", prepare: repository, escaped: evilIn(".git/config"),
+			inside: func(*site) error { return made(func() error { return os.Rename("evil", ".git/config") }) }},
+		{name: "rename .git away and make another", prepare: repository, escaped: evilIn(".git/config"), inside: func(*site) error {
+			if err := os.Rename(".git", "git"); err != nil {
+				return err
+			}
+			return write(".git/config")
+		}},
+		{name: "remove .git and make another", prepare: repository, escaped: evilIn(".git/config"), inside: func(*site) error {
+			if err := os.RemoveAll(".git"); err != nil {
+				return err
+			}
+			return write(".git/config")
+		}},
+		{name: "make .git where there is none", escaped: evilIn(".git/config"), inside: func(*site) error { return write(".git/config") }},
+		{name: "make .git a symbolic link where there is none", escaped: evilIn(".git/config"), inside: func(*site) error {
+			if err := write("fake/config"); err != nil {
+				return err
+			}
+			return os.Symlink("fake", ".git")
+		}},
+		{name: "rewrite the .git file of a worktree", prepare: func(t testing.TB, s *site) {
+			s.put(t, filepath.Join(s.Work, ".git"), "gitdir: "+filepath.Join(s.Outside, "gitdir"))
+		}, escaped: evilIn(".git"), inside: func(*site) error { return scribbleEvil(".git") }},
+		{name: "replace the .git file of a worktree", prepare: func(t testing.TB, s *site) {
+			s.put(t, filepath.Join(s.Work, ".git"), "gitdir: "+filepath.Join(s.Outside, "gitdir"))
+		}, escaped: evilIn(".git"), inside: func(*site) error { return made(func() error { return os.Rename("evil", ".git") }) }},
+		{name: "write a hook where .git/hooks is a link to the workspace", prepare: func(t testing.TB, s *site) {
+			repository(t, s)
+			s.role.mkdir(t, filepath.Join(s.Work, "hooks"))
+			s.link(t, "../hooks", filepath.Join(s.Work, ".git", "hooks"))
+		}, escaped: appears(at(".git", "hooks", "post-checkout")), inside: func(*site) error { return write("hooks/post-checkout") }},
+		{name: "write a file that the configuration protects", prepare: protected, command: protects("settings.json"),
+			escaped: evilIn("settings.json"), inside: func(*site) error { return scribbleEvil("settings.json") }},
+		{name: "replace a file that the configuration protects", prepare: protected, command: protects("settings.json"),
+			escaped: evilIn("settings.json"), inside: func(*site) error { return made(func() error { return os.Rename("evil", "settings.json") }) }},
+		{name: "delete a file that the configuration protects and make another", prepare: protected, command: protects("settings.json"),
+			escaped: evilIn("settings.json"), inside: func(*site) error {
+				if err := os.Remove("settings.json"); err != nil {
+					return err
+				}
+				return write("settings.json")
+			}},
+		{name: "hard-link a file that the configuration protects and write the link", prepare: protected, command: protects("settings.json"),
+			escaped: evilIn("settings.json"), inside: func(*site) error {
+				if err := os.Link("settings.json", "other"); err != nil {
+					return err
+				}
+				return scribbleEvil("other")
+			}},
+		{name: "make a protected file that is not there yet", command: protects("settings.json"),
+			escaped: evilIn("settings.json"), inside: func(*site) error { return write("settings.json") }},
+		{name: "make a protected file whose directory is not there yet", command: protects("conf/settings.json"),
+			escaped: evilIn("conf/settings.json"), inside: func(*site) error { return write("conf/settings.json") }},
+		{name: "rename the directory of a protected file away and make another", prepare: func(t testing.TB, s *site) {
+			s.put(t, filepath.Join(s.Work, "conf/settings.json"), untouched)
+		}, command: protects("conf/settings.json"), escaped: evilIn("conf/settings.json"), inside: func(*site) error {
+			if err := os.Rename("conf", "old"); err != nil {
+				return err
+			}
+			return write("conf/settings.json")
+		}},
+		{name: "exchange the directory of a protected file with another", prepare: func(t testing.TB, s *site) {
+			s.put(t, filepath.Join(s.Work, "conf/settings.json"), untouched)
+		}, command: protects("conf/settings.json"), escaped: evilIn("conf/settings.json"), inside: func(*site) error {
+			if err := write("fake/settings.json"); err != nil {
+				return err
+			}
+			return unix.Renameat2(unix.AT_FDCWD, "conf", unix.AT_FDCWD, "fake", unix.RENAME_EXCHANGE)
+		}},
+	}
+}
+
+const evil = "#!/bin/sh\necho evil\n"
+
+// write makes a file with all its directories, or overwrites it.
+func write(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(evil), 0o755)
+}
+
+func scribbleEvil(path string) error { return os.WriteFile(path, []byte(evil), 0o755) }
+
+// evilIn looks whether a file of the workspace is the attempt's.
+func evilIn(name string) func(testing.TB, *site, outcome) bool {
+	return func(_ testing.TB, s *site, _ outcome) bool { return content(filepath.Join(s.Work, name)) == evil }
+}
+
+func protected(t testing.TB, s *site) { s.put(t, filepath.Join(s.Work, "settings.json"), untouched) }
+
+func protects(name string) func(*tools.Command, *site) {
+	return func(c *tools.Command, s *site) { c.ReadOnly = append(c.ReadOnly, filepath.Join(s.Work, name)) }
+}
+
+// link makes a symbolic link that belongs to the role.
+func (s *site) link(t testing.TB, to, path string) {
+	t.Helper()
+	_ = os.Remove(path) // an empty directory, or nothing
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+	s.role.own(t, path)
+}
+
+// repository makes the workspace a git repository of the role's.
+func repository(t testing.TB, s *site) {
+	t.Helper()
+	cmd := exec.Command("git", "init", "-q", "--template=", s.Work)
+	cmd.Env = []string{"PATH=" + tools.SearchPath, "HOME=" + s.Own, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.role.credential()}
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, text)
+	}
+	s.role.mkdir(t, filepath.Join(s.Work, ".git", "hooks"))
+}

@@ -104,6 +104,9 @@ func once(t *testing.T, a attempt, r *role, l level) (result, outcome) {
 			t.Logf("it escapes after %s: %s", o.took.Round(time.Millisecond), o.summary())
 			return escapes, o
 		}
+		if o.Error != "" && a.times == 0 {
+			t.Errorf("it was not even started: %s", o.Error)
+		}
 	}
 	t.Logf("it is held after %s: %s", o.took.Round(time.Millisecond), o.summary())
 	return held, o

@@ -1,7 +1,6 @@
 package escape
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -112,9 +111,7 @@ func assemble(code []byte) func(testing.TB, *site) {
 		if runtime.GOARCH != "amd64" {
 			t.Skip("only amd64 has calls of other kinds")
 		}
-		if err := os.WriteFile(foreign(s), elf(code), 0o755); err != nil {
-			t.Fatal(errors.Join(errors.New("write a program"), err))
-		}
+		writeProgram(t, foreign(s), elf(code))
 		s.role.own(t, foreign(s))
 	}
 }

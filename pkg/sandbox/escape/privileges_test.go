@@ -21,7 +21,7 @@ import (
 // privilegeAttempts gain rights, or make room for gaining some.
 func privilegeAttempts() []attempt {
 	return []attempt{
-		{name: "become root by a setuid program", by: userOnly, prepare: privileged("/usr/bin/id", func(path string) error { return os.Chmod(path, 0o755|os.ModeSetuid) }),
+		{name: "become root by a setuid program", by: userOnly, times: 10, prepare: privileged("/usr/bin/id", func(path string) error { return os.Chmod(path, 0o755|os.ModeSetuid) }),
 			program: approved, command: argv(func(*site) []string { return []string{"id", "-u"} }),
 			escaped: func(_ testing.TB, _ *site, o outcome) bool {
 				return strings.TrimSpace(string(o.Exit.Stdout.Head)) == "0"

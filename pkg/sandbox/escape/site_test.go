@@ -180,7 +180,16 @@ func copyFile(t testing.TB, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, b, 0o755); err != nil {
+	writeProgram(t, to, b)
+}
+
+// writeProgram writes a file to be run. No process is started meanwhile, which
+// would inherit the descriptor, and make the file busy.
+func writeProgram(t testing.TB, path string, b []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, b, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,7 +17,8 @@ export CORREX_SEED
 PROGRAMS = set -e; \
 	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
 	CORREX_NATS=$$(scripts/nats); \
-	export CORREX_LLAMA_SERVER CORREX_NATS;
+	CORREX_PROGRAMS=$$(scripts/programs); \
+	export CORREX_LLAMA_SERVER CORREX_NATS CORREX_PROGRAMS;
 SEED = echo "seed: CORREX_SEED=$(CORREX_SEED)";
 
 .PHONY: build demo test check soak bench clean help need

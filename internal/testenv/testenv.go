@@ -1,5 +1,5 @@
 // Package testenv finds what tests need outside Go: the real llama-server and
-// nats programs, and Correx's own commands.
+// nats programs, what runs in the sandbox, and Correx's own commands.
 //
 // A program that cannot be had fails the test and never skips it: a suite that
 // passes without its subjects proves nothing.
@@ -39,6 +39,21 @@ func NatsCLI(t testing.TB) string {
 	return must(t, natsCLI)
 }
 
+// Program is the path of a program that tests run in the sandbox, such as rg: the
+// one in the directory $CORREX_PROGRAMS, else the one in that of scripts/programs,
+// which fetches what this machine lacks.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(filepath.Join(must(t, programs), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Bin is a directory with Correx's commands, brought up to date once in a test
 // process.
 func Bin(t testing.TB) string {
@@ -61,6 +76,13 @@ var (
 	})
 	natsCLI = sync.OnceValues(func() (string, error) {
 		return program("CORREX_NATS", "nats")
+	})
+	programs = sync.OnceValues(func() (string, error) {
+		if dir := os.Getenv("CORREX_PROGRAMS"); dir != "" {
+			return dir, nil
+		}
+		out, err := run(filepath.Join(Root(), "scripts", "programs"))
+		return strings.TrimSpace(out), err
 	})
 	commands = sync.OnceValues(build)
 )

@@ -11,7 +11,7 @@ import (
 )
 
 func TestPrograms(t *testing.T) {
-	for _, program := range []string{testenv.LlamaServer(t), testenv.NatsCLI(t)} {
+	for _, program := range []string{testenv.LlamaServer(t), testenv.NatsCLI(t), testenv.Program(t, "rg")} {
 		if out, err := exec.Command(program, "--version").CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", program, err, out)
 		}

@@ -2,9 +2,7 @@ package escape
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -132,11 +130,6 @@ func (s *site) link(t testing.TB, to, path string) {
 // repository makes the workspace a git repository of the role's.
 func repository(t testing.TB, s *site) {
 	t.Helper()
-	cmd := exec.Command("git", "init", "-q", "--template=", s.Work)
-	cmd.Env = []string{"PATH=" + tools.SearchPath, "HOME=" + s.Own, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.role.credential()}
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("git init: %v: %s", err, text)
-	}
+	asRole(t, s, "git", "init", "-q", "--template=")
 	s.role.mkdir(t, filepath.Join(s.Work, ".git", "hooks"))
 }

@@ -48,6 +48,9 @@ func (r *role) own(t testing.TB, path string) {
 	}
 }
 
+// owner is the role for chown.
+func (r *role) owner() string { return fmt.Sprintf("%d:%d", r.uid, r.uid) }
+
 // mkdir makes directories that belong to the role.
 func (r *role) mkdir(t testing.TB, dir string) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"correx/pkg/events"
 )
@@ -80,8 +81,20 @@ func (r *reactor) followUp(i Invocation) {
 		Invocation: id, Session: i.Session, Stage: i.Requested.Request.Stage, Tool: want.Tool, Parameters: want.Parameters,
 	}, events.T2, d)
 	f.Follows = i.ID
+	if !f.PreviewBy.IsZero() {
+		f.PreviewBy = r.now.Add(r.previewWait(f.Follows))
+	}
 	old, _ := r.s.Tool(id)
 	r.out.Decisions = append(r.out.Decisions, Decision{Fact: f, After: old.LastSeq, Cause: i.EndID})
+}
+
+// previewWait is how long a preview is waited for. Without one there is nothing
+// to look at in a follow-up, so its worker may take its time, or start again.
+func (r *reactor) previewWait(follows events.ToolInvocationID) time.Duration {
+	if follows == "" {
+		return r.w.Settings.PreviewWait
+	}
+	return max(r.w.Settings.PreviewWait, r.w.Settings.OfferWait)
 }
 
 // outOfPlace says why a tool must not be called in this way: by a follow-up that

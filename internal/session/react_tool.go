@@ -63,12 +63,8 @@ func (r *reactor) reject(i Invocation, f events.ToolExecutionRejected) {
 // admit decides whether what was asked for is refused, awaited, asked or run.
 func (r *reactor) admit(i Invocation) {
 	req := i.Requested.Request
-	if !r.mayName(i) {
-		r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("unknown tool %q; there are %s", req.Tool, r.toolNames())})
-		return
-	}
-	if r.shut(i) {
-		r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("tool %q was not on offer in this turn", req.Tool)})
+	if why := r.unasked(i); why != "" {
+		r.reject(i, events.ToolExecutionRejected{Reason: why})
 		return
 	}
 	offer, offered := r.w.Tool(req.Tool)
@@ -81,16 +77,8 @@ func (r *reactor) admit(i Invocation) {
 		r.wait(until, "a tool-worker that offers %s", req.Tool)
 		return
 	}
-	if why := r.outOfPlace(i, offer.What); why != "" {
+	if why := r.unfit(i, offer.What); why != "" {
 		r.reject(i, events.ToolExecutionRejected{Reason: why})
-		return
-	}
-	if err := schema.Validate(offer.What.Schema, req.Parameters); err != nil {
-		r.reject(i, events.ToolExecutionRejected{Reason: "invalid arguments: " + err.Error()})
-		return
-	}
-	if i.Previewed != nil && !i.Previewed.Valid {
-		r.reject(i, events.ToolExecutionRejected{Reason: "invalid: " + i.Previewed.Reason})
 		return
 	}
 	tier := max(i.Tier(), offer.What.Tier)
@@ -101,12 +89,12 @@ func (r *reactor) admit(i Invocation) {
 	}
 	notes := r.confinement(offer.What, tier)
 	if i.Previewed == nil && offer.What.Previews && tier >= events.T2 {
-		until := later(i.Requested.PreviewBy, offer.Since.Add(r.w.Settings.PreviewWait))
-		if r.now.Before(until) {
+		until := later(i.Requested.PreviewBy, offer.Since.Add(r.previewWait(i.Follows())))
+		switch {
+		case r.now.Before(until):
 			r.wait(until, "a preview of %s (%s)", req.Tool, i.ID)
 			return
-		}
-		if i.Follows() != "" {
+		case i.Follows() != "":
 			r.reject(i, events.ToolExecutionRejected{Reason: fmt.Sprintf("no preview came before %s, so that there is nothing to look at", stamp(until))})
 			return
 		}
@@ -116,9 +104,39 @@ func (r *reactor) admit(i Invocation) {
 		r.grant(i, v, tier, events.ScopeOnce)
 		return
 	}
+	r.put(i, v, tier, notes)
+}
+
+// unasked says why i is of a tool that whoever asked may not name.
+func (r *reactor) unasked(i Invocation) string {
+	switch tool := i.Requested.Request.Tool; {
+	case !r.mayName(i):
+		return fmt.Sprintf("unknown tool %q; there are %s", tool, r.toolNames())
+	case r.shut(i):
+		return fmt.Sprintf("tool %q was not on offer in this turn", tool)
+	}
+	return ""
+}
+
+// unfit says why an offer cannot serve i.
+func (r *reactor) unfit(i Invocation, offer events.ToolOffer) string {
+	if why := r.outOfPlace(i, offer); why != "" {
+		return why
+	}
+	if err := schema.Validate(offer.Schema, i.Requested.Request.Parameters); err != nil {
+		return "invalid arguments: " + err.Error()
+	}
+	if i.Previewed != nil && !i.Previewed.Valid {
+		return "invalid: " + i.Previewed.Reason
+	}
+	return ""
+}
+
+// put asks a person.
+func (r *reactor) put(i Invocation, v approval.Verdict, tier events.Tier, notes []string) {
 	policy := r.w.Settings.Policy.Version
 	r.decide(events.ApprovalRequested{
-		Ref: toolRef(i), Decision: r.decision(), Token: i.Requested.Token, Tool: req.Tool, Tier: tier,
+		Ref: toolRef(i), Decision: r.decision(), Token: i.Requested.Token, Tool: i.Requested.Request.Tool, Tier: tier,
 		Digest: i.Digest(policy), Policy: policy, Why: v.Why, Notes: notes,
 		Deadline: r.now.Add(r.w.Settings.ApprovalWait),
 	}, i.LastSeq)

@@ -42,6 +42,9 @@ func readName(text string) (string, error) {
 		i += len(`\xNN`)
 	}
 	name := b.String()
+	if strings.IndexByte(name, 0) >= 0 {
+		return name, nil // which is denied wherever it is used
+	}
 	if plain := showName(name); plain != text {
 		return "", fmt.Errorf("path %q is to be written %q", text, plain)
 	}

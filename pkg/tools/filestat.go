@@ -30,11 +30,7 @@ func statFile(q fileRequest) (Success, error) {
 	facts = append(facts, [2]string{"kind", workspace.KindOf(fi)}, [2]string{"mode", fmt.Sprintf("%04o", fi.Mode().Perm())},
 		[2]string{"changed", fi.ModTime().UTC().Format(time.RFC3339)})
 	if fi.Mode().IsRegular() {
-		more, err := statContent(q, fi.Size())
-		if err != nil {
-			return Success{}, err
-		}
-		facts = append(facts, more...)
+		facts = append(facts, statContent(q, fi.Size())...)
 	}
 	var b strings.Builder
 	meta := map[string]string{}
@@ -48,14 +44,14 @@ func statFile(q fileRequest) (Success, error) {
 	return Success{Output: b.String(), Metadata: meta}, nil
 }
 
-func statContent(q fileRequest, size int64) ([][2]string, error) {
+func statContent(q fileRequest, size int64) [][2]string {
 	facts := [][2]string{{"size", fmt.Sprintf("%d bytes", size)}}
 	file, err := q.place.Look(workspace.MaxSize)
 	if errors.Is(err, workspace.ErrTooLarge) {
-		return append(facts, [2]string{"content", fmt.Sprintf("not looked at: it is over %d bytes", workspace.MaxSize)}), nil
+		return append(facts, [2]string{"content", fmt.Sprintf("not looked at: it is over %d bytes", workspace.MaxSize)})
 	}
 	if err != nil {
-		return nil, err
+		return append(facts, [2]string{"content", "cannot be read: " + err.Error()})
 	}
 	t := readText(file.Data)
 	if t.encoding != asBinary {
@@ -68,5 +64,5 @@ func statContent(q fileRequest, size int64) ([][2]string, error) {
 	if file.Links > 1 {
 		facts = append(facts, [2]string{"hard links", fmt.Sprintf("%d, so it is not changed", file.Links)})
 	}
-	return append(facts, [2]string{"sha256", file.SHA256}), nil
+	return append(facts, [2]string{"sha256", file.SHA256})
 }

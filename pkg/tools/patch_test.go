@@ -212,6 +212,7 @@ func TestPatchOffsets(t *testing.T) {
 		{"the first lines, at an offset", "zero\n" + six, head + "@@ -1,2 +1,3 @@\n+half\n one\n two\n", "zero\nhalf\n" + six, "further down"},
 		{"two places and neither where it says", "x\na\nx\nb\n", head + "@@ -2 +2 @@\n-x\n+y\n", refused, "at the lines 1, 3; write the line that is meant into @@, or more lines around it"},
 		{"many places", strings.Repeat("x\ny\n", 20), head + "@@ -2 +2 @@\n-x\n+z\n", refused, "and 10 more"},
+		{"where the hunk above stands", "one\nx\ntwo\n", head + "@@ -1 +1 @@\n-two\n+2\n@@ -2 +2 @@\n-x\n+y\n", refused, "the hunk above it ends below that"},
 		{"only in front of the hunk above", "two\none\n", head + "@@ -2 +2 @@\n-one\n+1\n@@ -3 +3 @@\n-two\n+2\n", refused, "does not fit"},
 	})
 }

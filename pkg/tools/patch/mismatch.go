@@ -38,7 +38,10 @@ func (h Hunk) nowhere(lines []string, from int) error {
 	for i < len(want) && at+i < len(lines) && lines[at+i] == want[i] {
 		i++
 	}
-	if at+i >= len(lines) {
+	switch {
+	case i == len(want):
+		return h.mismatch("it fits at line %d, and the hunk above it ends below that; hunks stand in the order of the file", at+1)
+	case at+i >= len(lines):
 		return h.mismatch("the file ends with line %d, and %q was to follow", len(lines), short(want[i]))
 	}
 	where := fmt.Sprintf("line %d of the file is %q, and the hunk has %q", at+i+1, short(lines[at+i]), short(want[i]))

@@ -99,8 +99,9 @@ func Matches(r events.PolicyRule, tool string, params events.Raw) bool {
 		return false
 	}
 	var p struct {
-		Argv []string `json:"argv"`
-		Path *string  `json:"path"`
+		Argv  []string `json:"argv"`
+		Path  *string  `json:"path"`
+		Patch *string  `json:"patch"`
 	}
 	if (len(r.Argv) > 0 || r.PathPrefix != "") && json.Unmarshal(params, &p) != nil {
 		return false
@@ -113,7 +114,7 @@ func Matches(r events.PolicyRule, tool string, params events.Raw) bool {
 			return false
 		}
 	}
-	return r.PathPrefix == "" || p.Path != nil && under(*p.Path, r.PathPrefix)
+	return r.PathPrefix == "" || pathsMatch(r, p.Path, p.Patch)
 }
 
 // under reports whether name is dir or lies below it, by whole components.

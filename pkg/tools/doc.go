@@ -11,9 +11,10 @@
 // off and every allowlist empty until somebody says otherwise:
 //
 //	shell       runs an argv, never a shell string      T2, interpreters T3
-//	file_read   reads, lists, looks whether it exists   T1
+//	file_read   reads, lists, tells what is there       T1
 //	file_write  writes and deletes                      T2
-//	file_edit   appends, replaces what occurs once      T3
+//	file_edit   appends, replaces what occurs once,     T3
+//	            applies patches
 //	echo        answers with what it was given          as configured, else T0
 //
 // File tools work within allowed directories only (package workspace) and

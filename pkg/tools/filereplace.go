@@ -71,9 +71,13 @@ func linesOf(data []byte, at []int) string {
 	return strings.Join(names, ", ")
 }
 
-// notFound says what comes near the target: lines that differ from its first one
-// in white space or case only.
+// notFound says what comes near the target: the same but for line ends, or lines
+// that differ from its first one in white space or case only.
 func notFound(data []byte, target string) error {
+	if at := strings.Index(withoutCR(string(data)), withoutCR(target)); at >= 0 {
+		return fmt.Errorf("target does not occur exactly so, but with other line ends, at line %d; those of the file are %s; take a target within one line, or write its line ends as they are",
+			lineOf([]byte(withoutCR(string(data))), at), lineEnds(string(data)))
+	}
 	lines := strings.Split(string(data), "\n")
 	first := fold(strings.Split(strings.TrimSpace(target), "\n")[0])
 	var near []string
@@ -87,5 +91,7 @@ func notFound(data []byte, target string) error {
 	}
 	return fmt.Errorf("target does not occur exactly so; nearest, apart from white space, case or the lines after: %s; copy the text exactly", strings.Join(near, "; "))
 }
+
+func withoutCR(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }

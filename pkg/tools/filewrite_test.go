@@ -1,0 +1,127 @@
+package tools_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"correx/internal/testenv"
+	"correx/pkg/events"
+	"correx/pkg/tools"
+)
+
+func TestFileWriteKeepsEncoding(t *testing.T) {
+	for _, c := range []struct {
+		name, before, content string
+		after                 string // "": it is refused
+		says                  string
+	}{
+		{"CR LF", "1\r\n2\r\n", "3\n4\n", "3\r\n4\r\n", "wrote 6 bytes to a.txt, with the line ends"},
+		{"CR LF that is written so", "1\r\n2\r\n", "3\r\n4\r\n", "3\r\n4\r\n", "wrote 6 bytes to a.txt"},
+		{"CR LF, and equal but for that", "1\r\n2\r\n", "1\n2\n", "1\r\n2\r\n", "exactly this content already"},
+		{"mixed line ends", "1\r\n2\n", "3\n4\n", "3\n4\n", "wrote 4 bytes to a.txt"},
+		{"LF", "1\n", "3\r\n", "3\r\n", "wrote 3 bytes to a.txt"},
+		{"a byte order mark", "\uFEFF1\n", "2\n", "\uFEFF2\n", "the byte order mark that it had"},
+		{"a byte order mark that is written", "\uFEFF1\n", "\uFEFF2\n", "\uFEFF2\n", "wrote 5 bytes"},
+		{"UTF-16", "\xff\xfe1\x00", "2", "", "it is UTF-16 LE, and only UTF-8 is written"},
+		{"letters over an unknown encoding", "gr\xfcn", "grün", "", "its encoding is unknown"},
+		{"ASCII over an unknown encoding", "gr\xfcn", "green", "green", "wrote 5 bytes"},
+		{"over a binary file", "\x00\x01", "text", "text", "wrote 4 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := realDir(t)
+			put(t, dir+"/a.txt", c.before)
+			r := run(t, fileTools(t, dir)["file_write"], p{"operation": "write", "path": "a.txt", "content": c.content})
+			if c.after == "" {
+				wantFailure(t, r, c.says)
+				c.after = c.before
+			} else if s, ok := r.(tools.Success); !ok || !strings.Contains(s.Output, c.says) {
+				t.Fatalf("got %+v", r)
+			}
+			if got := get(t, dir+"/a.txt"); got != c.after {
+				t.Fatalf("got %q", got)
+			}
+		})
+	}
+}
+
+// TestFileEditDistantBytes: a replacement changes the bytes that it is about and
+// none elsewhere, whatever they are.
+func TestFileEditDistantBytes(t *testing.T) {
+	seed, runs := testenv.Seed(t), 100
+	if os.Getenv("CORREX_SOAK") != "" {
+		runs = 5000
+	}
+	r := rand.New(rand.NewPCG(seed, 5))
+	dir := realDir(t)
+	tool := fileTools(t, dir)["file_edit"]
+	for n := range runs {
+		noise := func(most int, of string) []byte {
+			b := make([]byte, r.IntN(most))
+			for i := range b {
+				b[i] = of[r.IntN(len(of))]
+			}
+			return b
+		}
+		const plain = "ab \t\r\n'\"\\"
+		before, after := noise(100_000, plain+"\xc3\xa9\xe4\xff\x80"), noise(100_000, plain+"\xc3\xa9\xe4\xff\x80")
+		replacement := string(noise(200, plain))
+		file := bytes.Join([][]byte{before, []byte("THE TARGET"), after}, nil)
+		put(t, dir+"/a.txt", string(file))
+		result := run(t, tool, p{"operation": "replace", "path": "a.txt", "target": "THE TARGET", "replacement": replacement})
+		if _, ok := result.(tools.Success); !ok {
+			t.Fatalf("seed %d, run %d: %+v", seed, n, result)
+		}
+		if want := bytes.Join([][]byte{before, []byte(replacement), after}, nil); get(t, dir+"/a.txt") != string(want) {
+			t.Fatalf("seed %d, run %d: other bytes changed too", seed, n)
+		}
+	}
+}
+
+// A weakRunner starts nothing, and confines by what it says.
+type weakRunner struct{ isolation events.Isolation }
+
+func (w weakRunner) Isolation() events.Isolation { return w.isolation }
+
+func (weakRunner) Run(context.Context, tools.Command) (tools.Exit, error) {
+	panic("nothing is to be started")
+}
+
+// TestPatchIsOfferedWhereItCanRun: without a program, or below the isolation that is
+// configured, file_edit has no patch and says so.
+func TestPatchIsOfferedWhereItCanRun(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir+"/a.txt", "one\n")
+	for _, c := range []struct {
+		name   string
+		config tools.Config
+		off    string // "": it is offered
+	}{
+		{"as it is", tools.Config{Runner: weakRunner{events.IsolationNone}}, ""},
+		{"enough", tools.Config{Runner: weakRunner{events.IsolationFull}, MinIsolation: events.IsolationFSOnly}, ""},
+		{"nobody starts processes", tools.Config{}, "nothing was given that starts processes"},
+		{"not enough", tools.Config{Runner: weakRunner{events.IsolationFSOnly}, MinIsolation: events.IsolationFull}, `confines processes by "fs-only", and at least "full" is configured`},
+		{"the program lies where tools write", tools.Config{Runner: weakRunner{events.IsolationFull}, Writable: []string{"/"}}, "where tools may write"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.config.FileEdit = tools.FileEditConfig{Enabled: true, AllowedPaths: []string{dir}}
+			list, err := tools.Build(c.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tool := list[0]
+			schema := strings.Contains(tool.ParametersSchema().String(), `"patch"`)
+			told := strings.Contains(tool.Description(), "unified diff")
+			v := tool.ValidateRequest(request(t, "file_edit", p{"operation": "patch", "patch": head + "@@ -1 +1 @@\n-one\n+1\n"}))
+			if offered := c.off == ""; schema != offered || told != offered || v.OK() != offered || !strings.Contains(v.Reason(), c.off) {
+				t.Fatalf("in the schema %v, told %v, %q", schema, told, v.Reason())
+			}
+			if v := tool.ValidateRequest(request(t, "file_edit", p{"operation": "append", "path": "a.txt", "content": "x"})); !v.OK() {
+				t.Fatal(v.Reason())
+			}
+		})
+	}
+}

@@ -8,21 +8,11 @@ import (
 	"testing"
 
 	"correx/internal/access"
+	"correx/internal/session"
 	"correx/internal/toolworker"
 	"correx/pkg/events"
 	"correx/pkg/tools"
 )
-
-// asking is a tool that leaves something behind, for a follow-up to look at.
-type asking struct{ testTool }
-
-func (a asking) Execute(ctx context.Context, r events.ToolRequest) tools.ToolResult {
-	s, ok := a.testTool.Execute(ctx, r).(tools.Success)
-	if ok {
-		s.FollowUp = &events.FollowUp{Tool: "second", Parameters: events.Raw(`{}`)}
-	}
-	return s
-}
 
 // second follows up.
 type second struct{ testTool }
@@ -36,7 +26,7 @@ func reviewing(o *toolworker.Options) {
 	t := o.Tools[1].(testTool)
 	first, follow := t, t
 	first.name, follow.name = "first", "second"
-	o.Tools = []tools.Tool{asking{first}, second{follow}, t}
+	o.Tools = []tools.Tool{first, second{follow}, t}
 }
 
 // Whichever of two workers ran a call, what follows it up goes there, preview
@@ -52,7 +42,7 @@ func TestRun_AFollowUpRunsWhereItsRunDid(t *testing.T) {
 	const n = 8
 	for k := range n {
 		id := fmt.Sprintf("t%d-0", k)
-		p.ask(call{id: id, tool: "first", params: `{}`})
+		p.ask(call{id: id, tool: "first", params: `{"asks":true}`})
 		if r := p.completed(id).Receipt; r.FollowUp == nil || r.FollowUp.Tool != "second" {
 			t.Fatalf("receipt is %s", jsonOf(r))
 		}
@@ -74,6 +64,24 @@ func TestRun_AFollowUpRunsWhereItsRunDid(t *testing.T) {
 	}
 	if sum != 2*n {
 		t.Errorf("%d calls ran, want %d", sum, 2*n)
+	}
+}
+
+// A worker that dies when its result is in the journal and not yet published asks
+// for the follow-up all the same, once it is back.
+func TestAFollowUpOutlivesItsWorker(t *testing.T) {
+	p := newPlant(t, tokens...)
+	worker := p.child("w1", t.TempDir(), faultEnv+"=result.durable")
+	p.ask(call{id: "t1-0", tool: "count", params: `{"asks":true}`})
+	if err := worker.cmd.Wait(); err == nil {
+		t.Fatal("the worker ended by itself")
+	}
+	if s := p.invocation("t1-0").Status(); s != session.Started {
+		t.Fatalf("the call is %s", s)
+	}
+	worker.start()
+	if f := p.completed("t1-0").Receipt.FollowUp; f == nil || f.Tool != "second" || string(f.Parameters) != `{"asks":true}` {
+		t.Errorf("the receipt asks for %s", jsonOf(f))
 	}
 }
 

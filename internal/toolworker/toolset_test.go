@@ -28,6 +28,7 @@ type testParams struct {
 	Size   int    `json:"size"`
 	Bad    bool   `json:"bad"`
 	Panic  bool   `json:"panic"`
+	Asks   bool   `json:"asks"` // for a follow-up
 }
 
 func (t testTool) Name() string                 { return t.name }
@@ -77,7 +78,11 @@ func (t testTool) Execute(ctx context.Context, r events.ToolRequest) tools.ToolR
 	if p.Size > 0 {
 		return tools.Success{Invocation: r.Invocation, Output: strings.Repeat("x", p.Size)}
 	}
-	return tools.Success{Invocation: r.Invocation, Output: "ran " + t.name}
+	s := tools.Success{Invocation: r.Invocation, Output: "ran " + t.name}
+	if p.Asks {
+		s.FollowUp = &events.FollowUp{Tool: "second", Parameters: r.Parameters}
+	}
+	return s
 }
 
 func (t testTool) write(invocation string) error {

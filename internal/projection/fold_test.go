@@ -77,12 +77,15 @@ func compareSession(t *testing.T, db *DB, id events.SessionID, st session.State)
 		if i.Requested == nil {
 			continue
 		}
-		var status string
+		var status, follows string
 		var started, end uint64
-		var cancelled, recovered bool
-		scan(t, db, []any{&status, &started, &end, &cancelled, &recovered},
-			`SELECT status, coalesce(started_seq, 0), coalesce(end_seq, 0), cancel_seq IS NOT NULL, recovered_seq IS NOT NULL
+		var cancelled, recovered, asks bool
+		scan(t, db, []any{&status, &follows, &started, &end, &cancelled, &recovered, &asks},
+			`SELECT status, follows, coalesce(started_seq, 0), coalesce(end_seq, 0), cancel_seq IS NOT NULL, recovered_seq IS NOT NULL, follow_up IS NOT NULL
 			FROM invocations WHERE session = ? AND invocation = ?`, id, i.ID)
+		if follows != string(i.Follows()) || asks != (i.FollowUp() != nil || i.Presumes() != nil) {
+			t.Errorf("invocation %s/%s: follows %q and asks %v; the fold says %q, %v", id, i.ID, follows, asks, i.Follows(), i.FollowUp())
+		}
 		if status != string(i.Status()) || started != i.StartedSeq || end != i.EndSeq || cancelled != (i.Cancel != nil) || recovered != (i.Recovered != nil) {
 			t.Errorf("invocation %s/%s: %s, started %d, end %d; the fold says %s, %d, %d", id, i.ID, status, started, end, i.Status(), i.StartedSeq, i.EndSeq)
 		}

@@ -112,8 +112,12 @@ func randomTool(rng *rand.Rand, session, id string, s *story) events.Fact {
 	}
 	switch choice {
 	case 0, 1, 2:
-		return events.ToolInvocationRequested{Ref: ref, Decision: decided(fmt.Sprintf("c%d", rng.IntN(50))), Tier: events.T2, Token: "echo",
+		f := events.ToolInvocationRequested{Ref: ref, Decision: decided(fmt.Sprintf("c%d", rng.IntN(50))), Tier: events.T2, Token: "echo",
 			Request: events.ToolRequest{Tool: "echo", Parameters: events.Raw(call), Stage: "turn-1"}}
+		if rng.IntN(4) == 0 {
+			f.Follows = "t9-0"
+		}
+		return f
 	case 3:
 		return events.ToolPreviewed{Ref: ref, Worker: "w1", Valid: true, Tier: events.T3}
 	case 4, 5:
@@ -138,7 +142,11 @@ func randomTool(rng *rand.Rand, session, id string, s *story) events.Fact {
 	if rng.IntN(2) == 0 {
 		return events.ToolExecutionFailed{Ref: ref, Fence: fence, Reason: "failed", Effects: events.EffectsNone}
 	}
-	return events.ToolExecutionCompleted{Ref: ref, Fence: fence, Receipt: events.ToolReceipt{Output: fmt.Sprintf("output %d", rng.IntN(1000)), Tier: events.T2}}
+	r := events.ToolReceipt{Output: fmt.Sprintf("output %d", rng.IntN(1000)), Tier: events.T2}
+	if rng.IntN(4) == 0 {
+		r.FollowUp = &events.FollowUp{Tool: "echo", Parameters: events.Raw(call)}
+	}
+	return events.ToolExecutionCompleted{Ref: ref, Fence: fence, Receipt: r}
 }
 
 func randomOther(s *story, rng *rand.Rand, session string) {

@@ -27,5 +27,6 @@
 // Dispatcher in a sandbox.Executor. To write a tool of your own, implement Tool
 // and Executor; add [FileAffectingTool] if it changes files, [Previewer] if it
 // can say beforehand what it would change, [TierRaiser] if some requests are
-// worse than others.
+// worse than others, and a [FollowUpTool] beside it if what it did is to be looked
+// at before it counts.
 package tools

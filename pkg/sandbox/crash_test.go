@@ -26,6 +26,8 @@ func child() int {
 		err = crashingRun()
 	case "recover":
 		err = crashingRecovery()
+	case "patch":
+		err = crashingPatch()
 	case "worker":
 		err = holdingWorker()
 	}

@@ -49,6 +49,6 @@ func newRoot(env cli.Env) *cobra.Command {
 	add("work", newRun(a), newSay(a), newPause(a), newResume(a), newCancel(a),
 		newApprove(a), newReject(a), newRequest(a), newInfer(a))
 	add("see", newSessions(a), newShow(a), newApprovals(a), newDiff(a), newTail(a), newReplay(a),
-		newWorkers(a), newTools(a), newModels(a), newSchema(a))
+		newWorkers(a), newTools(a), newModels(a), newSchema(a), newAudit(a))
 	return root
 }

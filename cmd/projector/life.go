@@ -50,10 +50,11 @@ func (l *life) begin(ctx, asked context.Context) error {
 }
 
 // end announces that the projector stops, and waits until its own database has
-// that, too. It takes at most two seconds; what fails is only logged.
-func (l *life) end(ctx context.Context, wait func(context.Context, uint64) error, reason string) {
+// that, too, which it reports. It takes at most two seconds; what fails is only
+// logged.
+func (l *life) end(ctx context.Context, wait func(context.Context, uint64) error, reason string) bool {
 	if !l.begun {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -65,4 +66,5 @@ func (l *life) end(ctx context.Context, wait func(context.Context, uint64) error
 	if err != nil {
 		l.logger.Warn("announce the projector's stop", "error", err)
 	}
+	return err == nil
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -20,7 +22,9 @@ import (
 	"correx/internal/eventlog"
 	"correx/internal/natsd"
 	"correx/internal/natstest"
+	"correx/internal/projection"
 	"correx/internal/streams"
+	"correx/pkg/audit"
 	"correx/pkg/events"
 )
 
@@ -175,7 +179,59 @@ func TestRunAnnouncesProjectsAnswersAndStops(t *testing.T) {
 	if f, ok := recs[1].Fact.(events.WorkerStopped); !ok || f.Boot != recs[0].Fact.(events.WorkerStarted).Boot {
 		t.Errorf("its last word is %+v", recs[1].Fact)
 	}
-	b.equalsRebuild(recs[1].Seq)
+	// What it signs last has its own stop in it, and is the end of the log.
+	signed, err := log.Read(natstest.Context(t), audit.Checkpoints())
+	if err != nil || len(signed) != 1 {
+		t.Fatalf("it signed %d checkpoints: %v", len(signed), err)
+	}
+	if c, ok := signed[0].Fact.(events.AuditCheckpoint); !ok || c.Through != recs[1].Seq || audit.Check(c, b.key()) != nil {
+		t.Errorf("its checkpoint is %+v", signed[0].Fact)
+	}
+	b.equalsRebuild(signed[0].Seq)
+	b.verified()
+}
+
+// key is the projector's.
+func (b *bus) key() string {
+	b.t.Helper()
+	key, err := access.ProjectorKey(b.state)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return key
+}
+
+// verified lets the program itself compare database and stream, and then finds a
+// row of a view that was edited, and a record.
+func (b *bus) verified() {
+	b.t.Helper()
+	verify := func(want int, texts ...string) {
+		b.t.Helper()
+		status, stdout, stderr := b.projector(b.t.Context(), "verify", "--views")
+		for _, text := range texts {
+			if status != want || !strings.Contains(stdout, text) {
+				b.t.Errorf("projector verify ends with %d: %s%s\nwant %d and %q", status, stdout, stderr, want, text)
+			}
+		}
+	}
+	edit := func(query string) {
+		b.t.Helper()
+		db, err := sql.Open("sqlite3", "file:"+projection.DefaultPath(b.state))
+		if err == nil {
+			_, err = db.Exec(query)
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	verify(cli.StatusOK, "every record and every row of every table is that of the stream")
+	edit(`UPDATE sessions SET task = 'something else'`)
+	verify(cli.StatusFailed, "table sessions differs", "something else", "hello")
+	edit(`UPDATE events SET body = '{}' WHERE seq = 2`)
+	verify(cli.StatusFailed, "altered: event 2")
+	if status, stdout, _ := b.projector(b.t.Context(), "verify", "--json"); status != cli.StatusFailed || !strings.Contains(stdout, `"kind": "altered"`) {
+		b.t.Errorf("as JSON it ends with %d: %s", status, stdout)
+	}
 }
 
 // equalsRebuild holds the database against a fresh one; both end at last.
@@ -271,7 +327,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("projector %s ends with %d: %s", strings.Join(args, " "), status, stderr)
 		}
 	}
-	for _, sub := range []string{"run", "rebuild", "dump", "status"} {
+	for _, sub := range []string{"run", "rebuild", "dump", "status", "verify"} {
 		if status, out, _ := b.projector(t.Context(), sub, "--help"); status != cli.StatusOK || !strings.Contains(out, "--db") {
 			t.Errorf("projector %s --help ends with %d: %s", sub, status, out)
 		}

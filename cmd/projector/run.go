@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"correx/internal/access"
 	"correx/internal/cli"
-	"correx/internal/eventlog"
 	"correx/internal/projection"
 	"correx/pkg/events"
 )
@@ -65,8 +66,15 @@ func (p *program) run(ctx context.Context, name string) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
+	key, err := access.CheckpointSigner(cfg.State)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
 	batch := projection.Batch{Size: cfg.Projector.Batch, Wait: cfg.Projector.BatchWait}
-	err = project(ctx, nc, log, projection.New(db, log, batch, logger), newLife(name, log, logger))
+	due := projection.Due{Every: cfg.Projector.CheckpointEvery, Interval: cfg.Projector.CheckpointInterval}
+	follower := projection.New(db, log, batch, logger)
+	parts := parts{follower, projection.NewCheckpointer(follower, log, key, due, logger), newLife(name, log, logger)}
+	err = parts.run(ctx, nc)
 	return errors.Join(err, db.Close())
 }
 
@@ -78,26 +86,43 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// project follows, answers and announces until ctx is done or a part fails. Its
-// own end is on the log, and in the database, before it stops.
-func project(ctx context.Context, nc *nats.Conn, log *eventlog.Log, p *projection.Projector, l *life) error {
+// parts are what a projector does: it follows, signs and announces.
+type parts struct {
+	follower *projection.Projector
+	signer   *projection.Checkpointer
+	life     *life
+}
+
+// run runs the parts, and answers queries, until ctx is done or one of them fails.
+// Its own end is on the log, and in the database and in a checkpoint, before it
+// stops.
+func (p parts) run(ctx context.Context, nc *nats.Conn) error {
+	l := p.life
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, inner := errgroup.WithContext(inner)
-	g.Go(func() error { return p.Run(inner) })
-	g.Go(func() error { return projection.Serve(inner, nc, p, cli.Version) })
+	signing, enough := context.WithCancel(inner)
+	defer enough()
+	signed := make(chan struct{})
+	g.Go(func() error { return p.follower.Run(inner) })
+	g.Go(func() error { return projection.Serve(inner, nc, p.follower, cli.Version) })
+	g.Go(func() error { defer close(signed); return p.signer.Run(signing) })
 	g.Go(func() error {
 		defer stop()
 		if err := l.begin(inner, ctx); err != nil {
 			return err
 		}
-		l.logger.Info("projecting", "stream", log.Identity().Stream, "from", p.Applied(), "worker", l.id)
+		l.logger.Info("projecting", "stream", l.log.Identity().Stream, "from", p.follower.Applied(), "worker", l.id)
 		select {
 		case <-ctx.Done():
 		case <-inner.Done(): // another part failed
 			return nil
 		}
-		l.end(inner, p.Wait, "asked to stop")
+		enough()
+		<-signed
+		if l.end(inner, p.follower.Wait, "asked to stop") {
+			p.sign(inner)
+		}
 		return nil
 	})
 	err := g.Wait()
@@ -105,4 +130,14 @@ func project(ctx context.Context, nc *nats.Conn, log *eventlog.Log, p *projectio
 		l.end(context.WithoutCancel(ctx), nil, err.Error())
 	}
 	return err
+}
+
+// sign publishes the last checkpoint. It takes at most two seconds; what fails is
+// only logged.
+func (p parts) sign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := p.signer.Finish(ctx); err != nil {
+		p.life.logger.Warn("publish the last checkpoint", "error", err)
+	}
 }

@@ -20,7 +20,11 @@ func KeyFile(stateDir string, r Role) string {
 // on another machine needs this file and its own key, and no other.
 func KernelKeyFile(stateDir string) string { return filepath.Join(stateDir, "kernel.pub") }
 
-// EnsureKeys makes the keys that are missing, and kernel.pub. Keys that are
+// ProjectorKeyFile is where the public key stands that signs checkpoints. Whoever
+// verifies them elsewhere needs this file, and no key.
+func ProjectorKeyFile(stateDir string) string { return filepath.Join(stateDir, "projector.pub") }
+
+// EnsureKeys makes the keys that are missing, kernel.pub and projector.pub. Keys that are
 // there are kept. It is safe to call from several processes at once.
 func EnsureKeys(stateDir string) error {
 	if err := os.MkdirAll(filepath.Join(stateDir, "keys"), 0o700); err != nil {
@@ -31,14 +35,21 @@ func EnsureKeys(stateDir string) error {
 			return fmt.Errorf("make key of %s: %w", r, err)
 		}
 	}
-	pub, err := PublicKey(stateDir, Kernel)
+	return errors.Join(
+		ensurePublic(stateDir, Kernel, KernelKeyFile(stateDir)),
+		ensurePublic(stateDir, Projector, ProjectorKeyFile(stateDir)))
+}
+
+// ensurePublic writes the public half of r's key, unless it stands there.
+func ensurePublic(stateDir string, r Role, path string) error {
+	pub, err := PublicKey(stateDir, r)
 	if err != nil {
 		return err
 	}
-	if have, err := KernelKey(stateDir); err == nil && have == pub {
+	if have, err := readPublic(r, path); err == nil && have == pub {
 		return nil
 	}
-	return publish(KernelKeyFile(stateDir), []byte(pub+"\n"), os.Rename)
+	return publish(path, []byte(pub+"\n"), os.Rename)
 }
 
 func ensureKey(path string) error {
@@ -108,18 +119,42 @@ func PublicKey(stateDir string, r Role) (string, error) {
 func Signer(stateDir string) (nkeys.KeyPair, error) { return load(stateDir, Kernel) }
 
 // KernelKey returns the public key that approvals must be signed with.
-func KernelKey(stateDir string) (string, error) {
-	path := KernelKeyFile(stateDir)
+func KernelKey(stateDir string) (string, error) { return readPublic(Kernel, KernelKeyFile(stateDir)) }
+
+// CheckpointSigner returns the key that signs checkpoints: the projector's.
+func CheckpointSigner(stateDir string) (nkeys.KeyPair, error) { return load(stateDir, Projector) }
+
+// ProjectorKey returns the public key that checkpoints must be signed with.
+func ProjectorKey(stateDir string) (string, error) {
+	return readPublic(Projector, ProjectorKeyFile(stateDir))
+}
+
+func readPublic(r Role, path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("kernel's public key: %s is not there; `bus serve` writes it, or copy it from the machine that did", path)
+		return "", fmt.Errorf("%s's public key: %s is not there; `bus serve` writes it, or copy it from the machine that did", r, path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("kernel's public key: %w", err)
+		return "", fmt.Errorf("%s's public key: %w", r, err)
 	}
 	pub := strings.TrimSpace(string(b))
 	if !nkeys.IsValidPublicUserKey(pub) {
-		return "", fmt.Errorf("kernel's public key: %s holds no public NKey of a user", path)
+		return "", fmt.Errorf("%s's public key: %s holds no public NKey of a user", r, path)
 	}
 	return pub, nil
+}
+
+// ParsePublic reads a user's public NKey: itself, or the name of a file with it.
+func ParsePublic(s string) (string, error) {
+	if nkeys.IsValidPublicUserKey(s) {
+		return s, nil
+	}
+	b, err := os.ReadFile(s)
+	if err != nil {
+		return "", fmt.Errorf("%q is neither a public NKey of a user (U…) nor a file with one", s)
+	}
+	if pub := strings.TrimSpace(string(b)); nkeys.IsValidPublicUserKey(pub) {
+		return pub, nil
+	}
+	return "", fmt.Errorf("%s holds no public NKey of a user", s)
 }

@@ -65,6 +65,8 @@ func (c Config) Validate() Faults {
 	f.positive("llama_server.load_timeout", c.LlamaServer.LoadTimeout)
 	f.atLeast("projector.batch", c.Projector.Batch, 1)
 	f.positive("projector.batch_wait", c.Projector.BatchWait)
+	f.atLeast("projector.checkpoint_every", c.Projector.CheckpointEvery, 1)
+	f.positive("projector.checkpoint_interval", c.Projector.CheckpointInterval)
 	return f
 }
 

@@ -193,4 +193,8 @@ type Projector struct {
 	DB        string        `yaml:"db"` // empty: correx.db in the state directory
 	Batch     int           `yaml:"batch"`
 	BatchWait time.Duration `yaml:"batch_wait"`
+	// A checkpoint is signed when so many facts are new,
+	CheckpointEvery int `yaml:"checkpoint_every"`
+	// or any are and so much time has passed.
+	CheckpointInterval time.Duration `yaml:"checkpoint_interval"`
 }

@@ -28,7 +28,7 @@ func Default() Config {
 		},
 		Worker:      Worker{AckWait: 30 * time.Second, Concurrency: 4, Drain: 30 * time.Second},
 		LlamaServer: LlamaServer{Path: "llama-server", StallTimeout: 30 * time.Second, LoadTimeout: 10 * time.Minute},
-		Projector:   Projector{Batch: 500, BatchWait: 50 * time.Millisecond},
+		Projector:   Projector{Batch: 500, BatchWait: 50 * time.Millisecond, CheckpointEvery: 1000, CheckpointInterval: time.Minute},
 	}
 }
 

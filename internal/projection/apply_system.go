@@ -153,6 +153,6 @@ func (w *Writer) audit(r events.Record) error {
 	if !ok {
 		return nil
 	}
-	return w.exec(`INSERT INTO audit VALUES (?,?,?,?,?,?,?)`,
-		r.Seq, r.Aggregate.ID, int64(f.Through), f.Chain, f.Key, f.Signature, stamp(r.Time))
+	return w.exec(`INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?)`,
+		r.Seq, r.Aggregate.ID, int64(f.Through), f.Chain, f.Root, int64(f.Previous), f.Key, f.Signature, stamp(r.Time))
 }

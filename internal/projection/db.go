@@ -14,6 +14,8 @@ import (
 	"time"
 
 	_ "github.com/mattn/go-sqlite3" // the driver
+
+	"correx/pkg/audit"
 )
 
 // SchemaVersion changes with schema.sql and with what is written into it.
@@ -37,8 +39,14 @@ type DB struct {
 // A Checkpoint is how far the log has been applied, and what stands there.
 type Checkpoint struct {
 	Seq   uint64
-	Hash  Hash // of the record at Seq
-	Chain Hash // over all records up to Seq
+	Hash  audit.Hash  // of the record at Seq
+	State audit.State // of all records up to Seq
+}
+
+// clone shares nothing with c.
+func (c Checkpoint) clone() Checkpoint {
+	c.State = c.State.Clone()
+	return c
 }
 
 // Open opens or makes the database at path for the stream that id names. A
@@ -138,9 +146,11 @@ func (db *DB) create(ctx context.Context, id Identity) error {
 	if _, err := tx.ExecContext(ctx, schemaSQL+searchTable); err != nil {
 		return fmt.Errorf("make database %s: %w", db.path, err)
 	}
+	at := Checkpoint{State: audit.Begin(audit.Identity(id))}
 	for key, value := range map[string]string{
 		"schema": schemaName(), "stream": id.Stream, "stream_created": stamp(id.Created),
-		"checkpoint": "0", "checkpoint_sha256": Hash{}.String(), "chain_sha256": Hash{}.String(),
+		"checkpoint": "0", "checkpoint_sha256": at.Hash.String(),
+		"chain_sha256": at.State.Chain.String(), "tree_peaks": at.State.Tree.Peaks(),
 	} {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO meta VALUES (?, ?)", key, value); err != nil {
 			return fmt.Errorf("make database %s: %w", db.path, err)
@@ -149,7 +159,7 @@ func (db *DB) create(ctx context.Context, id Identity) error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("make database %s: %w", db.path, err)
 	}
-	db.id = id
+	db.id, db.at = id, at
 	return nil
 }
 
@@ -169,10 +179,12 @@ func (db *DB) load(ctx context.Context, q queryer) error {
 	}
 	db.id.Stream = meta["stream"]
 	if db.id.Created, err = time.Parse(time.RFC3339Nano, meta["stream_created"]); err != nil {
-		return fmt.Errorf("meta: stream_created: %w", err)
+		return &AlarmError{ErrDamaged, fmt.Sprintf("meta: stream_created: %v", err), rebuild}
 	}
-	db.at, err = checkpointOf(meta)
-	return err
+	if db.at, err = checkpointOf(meta); err != nil {
+		return &AlarmError{ErrDamaged, err.Error(), rebuild}
+	}
+	return nil
 }
 
 func readMeta(ctx context.Context, q queryer) (map[string]string, error) {
@@ -196,11 +208,14 @@ func checkpointOf(meta map[string]string) (c Checkpoint, err error) {
 	if c.Seq, err = strconv.ParseUint(meta["checkpoint"], 10, 63); err != nil {
 		return c, fmt.Errorf("meta: checkpoint: %w", err)
 	}
-	if c.Hash, err = parseHash(meta["checkpoint_sha256"]); err != nil {
+	if c.Hash, err = audit.ParseHash(meta["checkpoint_sha256"]); err != nil {
 		return c, fmt.Errorf("meta: checkpoint_sha256: %w", err)
 	}
-	if c.Chain, err = parseHash(meta["chain_sha256"]); err != nil {
+	if c.State.Chain, err = audit.ParseHash(meta["chain_sha256"]); err != nil {
 		return c, fmt.Errorf("meta: chain_sha256: %w", err)
+	}
+	if c.State.Tree, err = audit.ParseTree(c.Seq, meta["tree_peaks"]); err != nil {
+		return c, fmt.Errorf("meta: tree_peaks: %w", err)
 	}
 	return c, nil
 }

@@ -17,6 +17,7 @@ func everything(s *story) {
 	nonsense(s)
 	ends(s)
 	reviews(s)
+	forgeries(s)
 }
 
 func processes(s *story) {
@@ -114,7 +115,7 @@ func failures(s *story) {
 		Messages: []events.ChatMessage{{Role: events.RoleUser, Content: "hello"}}, Retry: "q0", Deadline: epoch})
 	s.add(events.InferenceFailed{Ref: ref("system", "q1"), Decision: decided(""), Code: events.FailNobody, Reason: "nobody took it", Recoverable: true, Text: "h", Usage: events.TokenUsage{Prompt: 1, Total: 1}})
 	s.add(events.CommandRejected{Ref: ref("system", "c-bad"), Decision: decided("c-bad"), Subject: "cmd.operator.session.strat", Reasons: []string{"no command is called that", "and more"}})
-	s.add(events.AuditCheckpoint{Ref: ref("system", "a1"), Through: 40, Chain: "chain", Key: "key", Signature: "signature"})
+	s.add(s.checkpoint(40))
 }
 
 // nonsense is what strangers write; it stands in events and nowhere else.
@@ -139,6 +140,22 @@ func nonsense(s *story) {
 	s.granted("s2", "unreadable", "shell", events.T2, digestOf("shell", `{"argv":["ls"]}`, nil), "")
 	s.startedTool("s2", "unreadable", 1)
 	s.message("evt.s2.tool.unreadable.completed", nil, []byte(`{"receipt":3}`))
+}
+
+// forgeries are checkpoints that are none, and headers that are no text.
+func forgeries(s *story) {
+	s.message("evt.s1.walrus.x.seen", events.Header{"x": {"\xff", "y"}}, nil)
+	s.add(events.AuditCheckpoint{Ref: ref("system", "main"), Through: 40, Chain: "chain", Key: "key", Signature: "signature"})
+	late := s.checkpoint(41)
+	late.Through++
+	s.add(late)
+	foreign := s.checkpoint(41)
+	foreign.Created = foreign.Created.Add(1)
+	s.add(foreign)
+	elsewhere := s.checkpoint(41)
+	elsewhere.ID = "a1"
+	s.add(elsewhere)
+	s.add(s.checkpoint(uint64(len(s.recs)) + 1))
 }
 
 // ends are processes that go, and one that comes back with less.

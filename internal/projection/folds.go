@@ -3,13 +3,13 @@ package projection
 import (
 	"bytes"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"correx/internal/session"
+	"correx/pkg/audit"
 	"correx/pkg/events"
 )
 
@@ -56,6 +56,8 @@ func (f *folds) step(r events.Record) (fact events.Fact, fault, err error) {
 		return nil, fmt.Errorf("facts of a %s are of %q, not of a session", a.Kind, events.System), nil
 	case a.Kind == events.KindCommand:
 		return f.command(r)
+	case a.Kind == events.KindAudit:
+		return f.checkpoint(r)
 	}
 	if claims := session.Presumes(r); claims != nil {
 		return r.Fact, fmt.Errorf("not believed: %s", strings.Join(claims, "; ")), nil
@@ -137,6 +139,29 @@ func (f *folds) command(r events.Record) (fact events.Fact, fault, err error) {
 	return r.Fact, nil, nil
 }
 
+// checkpoint lets those stand that say what they are: of this stream, about what
+// is before them, and signed by the key that they name. Whether that key is to be
+// trusted, and what they say is so, is for an audit to find.
+func (f *folds) checkpoint(r events.Record) (fact events.Fact, fault, err error) {
+	c, ok := r.Fact.(events.AuditCheckpoint)
+	if !ok {
+		return r.Fact, nil, nil
+	}
+	of := audit.Identity(f.w.db.id)
+	switch {
+	case r.Aggregate != audit.Checkpoints():
+		return nil, fmt.Errorf("checkpoints are of %s", audit.Checkpoints()), nil
+	case !audit.Of(c).Is(of):
+		return nil, fmt.Errorf("the checkpoint is of %s, this is %s", audit.Of(c), of), nil
+	case c.Through >= r.Seq:
+		return nil, fmt.Errorf("the checkpoint is through %d, which was not there yet", c.Through), nil
+	}
+	if err := audit.Check(c); err != nil {
+		return nil, err, nil
+	}
+	return r.Fact, nil, nil
+}
+
 // held reads the records of an aggregate that hold, as they were when they were
 // applied.
 func (w *Writer) held(a events.Aggregate) (recs []events.Record, err error) {
@@ -159,8 +184,8 @@ func recordOf(row []driver.Value) (events.Record, error) {
 	if err != nil {
 		return events.Record{}, fmt.Errorf("time of event %d: %w", seq, err)
 	}
-	var h events.Header
-	if err := json.Unmarshal([]byte(headers), &h); err != nil {
+	h, err := parseHeaders(headers)
+	if err != nil {
 		return events.Record{}, fmt.Errorf("headers of event %d: %w", seq, err)
 	}
 	r := events.Decode(uint64(seq), stored, subject, h, bytesOf(row[4]))

@@ -4,19 +4,21 @@ import (
 	"context"
 	"sync"
 
+	"correx/pkg/audit"
 	"correx/pkg/events"
 )
 
 // An incoming is a record with what can be made of it before its turn comes.
 type incoming struct {
 	events.Record
-	hash    Hash
+	content audit.Hash
+	hash    audit.Hash
 	headers string // as JSON
 }
 
-func receive(r events.Record) incoming {
-	names := sortedNames(r.Header)
-	return incoming{r, hashRecord(r, names), headerJSON(r.Header, names)}
+func receive(h *audit.Hasher, r events.Record) incoming {
+	content := h.Content(r.Subject, r.Header, r.Data)
+	return incoming{r, content, audit.Placed(r.Seq, r.Time, content), headerJSON(r.Header)}
 }
 
 // pipe follows log from a sequence on in a goroutine of its own, which also
@@ -30,11 +32,12 @@ func pipe(ctx context.Context, log Log, from uint64, apply func(<-chan incoming)
 	records := make(chan incoming, 256)
 	var followed error
 	var follower sync.WaitGroup
+	var hasher audit.Hasher
 	follower.Go(func() {
 		defer close(records)
 		followed = log.Follow(inner, All, from, func(r events.Record) error {
 			select {
-			case records <- receive(r):
+			case records <- receive(&hasher, r):
 				return nil
 			case <-inner.Done():
 				return inner.Err()

@@ -96,7 +96,7 @@ func holdAgainst(ctx context.Context, at Checkpoint, log Log) error {
 	if len(recs) != 1 {
 		return changedRecord(at.Seq, "the stream has none")
 	}
-	if hash := HashRecord(recs[0]); hash != at.Hash {
+	if hash := hashRecord(recs[0]); hash != at.Hash {
 		return changedRecord(at.Seq, fmt.Sprintf("the stream has one of hash %.12s, the database of %.12s", hash, at.Hash))
 	}
 	return nil

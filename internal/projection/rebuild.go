@@ -38,6 +38,11 @@ func project(ctx context.Context, path string, id Identity, log Log, progress fu
 	if err != nil {
 		return err
 	}
+	return projectThrough(ctx, path, id, log, last, progress)
+}
+
+// projectThrough makes a database of the log up to last.
+func projectThrough(ctx context.Context, path string, id Identity, log Log, last uint64, progress func(done, last uint64)) error {
 	db, err := Open(ctx, path, id)
 	if err != nil {
 		return err

@@ -8,19 +8,20 @@ CREATE TABLE meta (
 ) WITHOUT ROWID;
 
 CREATE TABLE events (
-  seq     INTEGER PRIMARY KEY,
-  time    TEXT NOT NULL,
-  subject TEXT NOT NULL,
-  session TEXT NOT NULL,
-  kind    TEXT NOT NULL,
-  id      TEXT NOT NULL,
-  fact    TEXT NOT NULL,
-  route   TEXT NOT NULL,
-  type    TEXT NOT NULL,
-  headers JSONTEXT NOT NULL,
-  body    TEXT NOT NULL,
-  holds   BOOLEAN NOT NULL,
-  error   TEXT
+  seq            INTEGER PRIMARY KEY,
+  time           TEXT NOT NULL,
+  subject        TEXT NOT NULL,
+  session        TEXT NOT NULL,
+  kind           TEXT NOT NULL,
+  id             TEXT NOT NULL,
+  fact           TEXT NOT NULL,
+  route          TEXT NOT NULL,
+  type           TEXT NOT NULL,
+  headers        JSONTEXT NOT NULL,
+  body           TEXT NOT NULL,
+  content_sha256 TEXT NOT NULL,
+  holds          BOOLEAN NOT NULL,
+  error          TEXT
 );
 CREATE INDEX events_aggregate ON events (session, kind, id);
 CREATE INDEX events_error ON events (seq) WHERE error IS NOT NULL;
@@ -292,6 +293,8 @@ CREATE TABLE audit (
   id           TEXT NOT NULL,
   through      INTEGER NOT NULL,
   chain_sha256 TEXT NOT NULL,
+  root_sha256  TEXT NOT NULL,
+  previous     INTEGER NOT NULL,
   key          TEXT NOT NULL,
   signature    TEXT NOT NULL,
   time         TEXT NOT NULL

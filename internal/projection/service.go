@@ -137,6 +137,7 @@ type Status struct {
 	Stream     string `json:"stream"`
 	Created    string `json:"created"`
 	Chain      string `json:"chain_sha256"`
+	Root       string `json:"root_sha256"`
 	Schema     string `json:"schema"`
 	Path       string `json:"path"`
 	Alarms     int64  `json:"alarms"` // records that do not hold
@@ -150,7 +151,8 @@ func StatusOf(ctx context.Context, db *DB, last uint64) (Status, error) {
 		return Status{}, err
 	}
 	st := Status{Applied: at.Seq, Last: max(last, at.Seq), Stream: db.id.Stream, Created: stamp(db.id.Created),
-		Chain: at.Chain.String(), Checkpoint: at.Hash.String(), Schema: schemaName(), Path: db.path}
+		Chain: at.State.Chain.String(), Root: at.State.Tree.Root().String(), Checkpoint: at.Hash.String(),
+		Schema: schemaName(), Path: db.path}
 	st.Lag = st.Last - st.Applied
 	err = db.read.QueryRowContext(ctx, `SELECT count(*) FROM alarms`).Scan(&st.Alarms)
 	return st, err

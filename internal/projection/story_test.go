@@ -1,12 +1,16 @@
 package projection
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nkeys"
+
 	"correx/internal/approval"
 	"correx/internal/session"
+	"correx/pkg/audit"
 	"correx/pkg/events"
 )
 
@@ -48,6 +52,28 @@ func (s *story) message(subject string, h events.Header, data []byte) uint64 {
 	seq := uint64(len(s.recs) + 1)
 	s.recs = append(s.recs, events.Decode(seq, s.now(), subject, h, data))
 	return seq
+}
+
+// checkpoint is a signed one of the records up to through, as far as they are there.
+func (s *story) checkpoint(through uint64) events.AuditCheckpoint {
+	s.t.Helper()
+	key, err := nkeys.FromRawSeed(nkeys.PrefixByteUser, bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	state := audit.Begin(audit.Identity(testIdentity))
+	for n := range through {
+		var hash audit.Hash
+		if n < uint64(len(s.recs)) {
+			hash = hashRecord(s.recs[n])
+		}
+		state.Add(hash)
+	}
+	c, err := audit.Sign(key, audit.Identity(testIdentity), state, 0, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
 }
 
 // refuse takes the last record's fact away, as who verifies it does.

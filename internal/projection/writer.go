@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"correx/pkg/audit"
 	"correx/pkg/events"
 )
 
@@ -15,13 +16,14 @@ type Writer struct {
 	// Alarm, if it is set, is told of every record that does not hold.
 	Alarm func(r events.Record, fault error)
 
-	db    *DB
-	conn  *connection
-	folds folds
-	at    Checkpoint // of what was applied, committed or not
-	begun bool
-	bytes int // bodies applied since the last commit
-	count int // records applied since the last commit
+	db     *DB
+	conn   *connection
+	folds  folds
+	hasher audit.Hasher // for Apply
+	at     Checkpoint   // of what was applied, committed or not
+	begun  bool
+	bytes  int // bodies applied since the last commit
+	count  int // records applied since the last commit
 
 	tee func(query string, args []any) // in benchmarks: sees every statement
 }
@@ -32,7 +34,7 @@ func (db *DB) Writer() (*Writer, error) {
 	if err != nil {
 		return nil, damaged(fmt.Errorf("open database %s to write: %w", db.path, err))
 	}
-	w := &Writer{db: db, conn: conn, at: db.at}
+	w := &Writer{db: db, conn: conn, at: db.at.clone()}
 	w.folds = newFolds(w)
 	return w, nil
 }
@@ -41,7 +43,7 @@ func (db *DB) Writer() (*Writer, error) {
 func (w *Writer) At() uint64 { return w.at.Seq }
 
 // Apply adds the record that follows the last one. A gap is an [AlarmError].
-func (w *Writer) Apply(r events.Record) error { return w.take(receive(r)) }
+func (w *Writer) Apply(r events.Record) error { return w.take(receive(&w.hasher, r)) }
 
 func (w *Writer) take(r incoming) error {
 	if r.Seq != w.at.Seq+1 {
@@ -50,7 +52,8 @@ func (w *Writer) take(r incoming) error {
 	if err := w.apply(r); err != nil {
 		return damaged(fmt.Errorf("apply record %d (%s) to %s: %w", r.Seq, r.Subject, w.db.path, err))
 	}
-	w.at = Checkpoint{Seq: r.Seq, Hash: r.hash, Chain: Link(w.at.Chain, r.hash)}
+	w.at.Seq, w.at.Hash = r.Seq, r.hash
+	w.at.State.Add(r.hash)
 	w.bytes += len(r.Data)
 	w.count++
 	return nil
@@ -92,9 +95,9 @@ func (w *Writer) keep(r incoming, holds bool, fault error) error {
 		reason = fault.Error()
 	}
 	a := r.Aggregate
-	return w.exec(`INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+	return w.exec(`INSERT INTO events VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		r.Seq, stamp(r.Time), text([]byte(r.Subject)), a.Session, a.Kind, a.ID, name, route,
-		r.Header.Get(events.HeaderType), r.headers, text(r.Data), holds, reason)
+		r.Header.Get(events.HeaderType), r.headers, text(r.Data), r.content.String(), holds, reason)
 }
 
 // Commit ends the batch, with the checkpoint in it.
@@ -106,7 +109,8 @@ func (w *Writer) Commit() error {
 	err := errors.Join(
 		w.exec(set, strconv.FormatUint(w.at.Seq, 10), "checkpoint"),
 		w.exec(set, w.at.Hash.String(), "checkpoint_sha256"),
-		w.exec(set, w.at.Chain.String(), "chain_sha256"))
+		w.exec(set, w.at.State.Chain.String(), "chain_sha256"),
+		w.exec(set, w.at.State.Tree.Peaks(), "tree_peaks"))
 	if err == nil {
 		err = w.exec("COMMIT")
 	}
@@ -114,7 +118,7 @@ func (w *Writer) Commit() error {
 		return fmt.Errorf("commit up to sequence %d to %s: %w", w.at.Seq, w.db.path, err)
 	}
 	w.begun, w.bytes, w.count = false, 0, 0
-	w.db.at = w.at
+	w.db.at = w.at.clone()
 	return nil
 }
 

@@ -121,13 +121,19 @@ type CommandRejected struct {
 	Reasons []string `json:"reasons"`
 }
 
-// AuditCheckpoint states the hash chain over all events up to Through.
+// AuditCheckpoint states what all records of the stream up to Through are, and is
+// signed (docs/audit.md). All checkpoints are of the one aggregate audit.main.
 type AuditCheckpoint struct {
 	Ref
-	Through   uint64 `json:"through"`
-	Chain     string `json:"chain_sha256"`
-	Key       string `json:"key"`
-	Signature string `json:"signature"`
+	Through      uint64    `json:"through"`                 // the first so many records
+	Chain        string    `json:"chain_sha256"`            // the hash chain's link there
+	Root         string    `json:"root_sha256,omitempty"`   // of the Merkle tree over them
+	Stream       string    `json:"stream,omitempty"`        // its name,
+	Created      time.Time `json:"stream_created,omitzero"` // and when it was made
+	Previous     uint64    `json:"previous,omitempty"`      // sequence of the checkpoint before; 0: none
+	Fingerprints string    `json:"fingerprints,omitempty"`  // of the last records up to Through, eight bytes each
+	Key          string    `json:"key"`                     // public NKey of the signer
+	Signature    string    `json:"signature"`
 }
 
 // ModelAggregateID names one model on one worker: "<worker>_<model>", unless a

@@ -20,8 +20,9 @@ var write = flag.Bool("write-golden", false, "write the golden logs that are not
 // goldenLogs says what stands in which log: all types of version 1 as they were
 // first, and those that got fields later, as they were then.
 var goldenLogs = map[string][]events.FactName{
-	"testdata/golden-v1.jsonl":           nil, // all
-	"testdata/golden-v1-follow-up.jsonl": {"tool.completed", "tool.failed", "tool.previewed", "tool.requested", "worker.started"},
+	"testdata/golden-v1.jsonl":            nil, // all
+	"testdata/golden-v1-checkpoint.jsonl": {"audit.checkpoint"},
+	"testdata/golden-v1-follow-up.jsonl":  {"tool.completed", "tool.failed", "tool.previewed", "tool.requested", "worker.started"},
 }
 
 // A line is one record of a log of version 1.

@@ -26,8 +26,8 @@ func child() int {
 		err = crashingRun()
 	case "recover":
 		err = crashingRecovery()
-	case "patch":
-		err = crashingPatch()
+	case "steps":
+		err = crashingSteps()
 	case "worker":
 		err = holdingWorker()
 	}

@@ -61,7 +61,7 @@ func Stage() {
 	if len(os.Args) == 0 || os.Args[0] != stageName {
 		return
 	}
-	runtime.LockOSThread() // the program dies with the thread that started it
+	runtime.LockOSThread()   // the program dies with the thread that started it
 	syscall.Exit(runStage()) // not os.Exit, at which the race detector waits for a second
 }
 

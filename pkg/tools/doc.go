@@ -12,7 +12,7 @@
 //
 //	shell       runs an argv, never a shell string      T2, interpreters T3
 //	file_read   reads, lists, tells what is there       T1
-//	file_write  writes and deletes                      T2
+//	file_write  writes, deletes, makes directories      T2
 //	file_edit   appends, replaces what occurs once,     T3
 //	            applies patches
 //	echo        answers with what it was given          as configured, else T0

@@ -18,6 +18,7 @@ type fileChange struct {
 	before workspace.File
 	after  []byte
 	remove bool
+	mkdir  bool // it becomes a directory
 }
 
 // readChange starts a change: the file as it is, if it may be changed at all.
@@ -39,11 +40,14 @@ func readChange(place workspace.Place) (fileChange, error) {
 }
 
 func (c fileChange) empty() bool {
-	return !c.remove && c.before.Exists && string(c.before.Data) == string(c.after)
+	return !c.remove && !c.mkdir && c.before.Exists && string(c.before.Data) == string(c.after)
 }
 
 func (c fileChange) diff() string {
 	path := c.place.Path()
+	if c.mkdir {
+		return fmt.Sprintf("--- /dev/null\n+++ %s/\nA new directory\n", path)
+	}
 	return diff.Unified(
 		diff.Side{Name: path, Exists: c.before.Exists, Data: c.before.Data},
 		diff.Side{Name: path, Exists: !c.remove, Data: c.after},
@@ -52,6 +56,9 @@ func (c fileChange) diff() string {
 
 // make makes the change, over nothing but what was read, and returns what it left.
 func (c fileChange) make(rec Recorder) (workspace.State, error) {
+	if c.mkdir {
+		return c.place.Mkdir(rec)
+	}
 	if c.remove {
 		return workspace.State{}, c.place.Delete(c.before.State, rec)
 	}

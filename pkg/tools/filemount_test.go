@@ -117,6 +117,7 @@ func TestFileMounts(t *testing.T) {
 	t.Run("nothing is written to what is mounted read-only", func(t *testing.T) {
 		wantRefused(t, set, "locked/x", "mounted read-only")
 		wantFailure(t, run(t, set["file_write"], p{"operation": "write", "path": "locked/new/y", "content": "x"}), "mounted read-only")
+		wantFailure(t, run(t, set["file_write"], p{"operation": "mkdir", "path": "locked/d"}), "mounted read-only")
 	})
 }
 
@@ -205,6 +206,7 @@ func TestFilePermissions(t *testing.T) {
 	wantRefused(t, set, "d/x", "is a directory in which this worker may not write")
 	wantRefused(t, set, "closed/x", "permission denied")
 	wantFailure(t, run(t, set["file_write"], p{"operation": "write", "path": "d/new/y", "content": "x"}), "may not write")
+	wantFailure(t, run(t, set["file_write"], p{"operation": "mkdir", "path": "d/new"}), "may not write")
 	wantFailure(t, run(t, set["file_read"], p{"operation": "read", "path": "secret"}), "permission denied")
 	wantFailure(t, run(t, set["file_read"], p{"operation": "list", "path": "closed"}), "permission denied")
 	for path, part := range map[string]string{"closed": "kind: directory\nmode: 0000", "secret": "size: 4 bytes\ncontent: cannot be read: "} {

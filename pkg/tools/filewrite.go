@@ -1,18 +1,21 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"correx/pkg/events"
 	"correx/pkg/tools/workspace"
 )
 
-// A FileWriteTool writes whole files and deletes them.
+// A FileWriteTool writes whole files, deletes them, and makes directories.
 type FileWriteTool struct{ changer }
 
 func newFileWrite(c FileWriteConfig) (*FileWriteTool, error) {
 	f, err := openFiles("file_write", c.AllowedPaths,
-		operation{name: "write", needs: []string{"path", "content"}}, operation{name: "delete", needs: []string{"path"}})
+		operation{name: "write", needs: []string{"path", "content"}}, operation{name: "delete", needs: []string{"path"}},
+		operation{name: "mkdir", needs: []string{"path"}, dirs: true})
 	if err != nil {
 		return nil, err
 	}
@@ -20,6 +23,9 @@ func newFileWrite(c FileWriteConfig) (*FileWriteTool, error) {
 }
 
 func planWrite(q fileRequest) (changes, error) {
+	if q.Operation == "mkdir" {
+		return planMkdir(q)
+	}
 	c, err := readChange(q.place)
 	if err != nil {
 		return changes{}, err
@@ -46,18 +52,47 @@ func planWrite(q fileRequest) (changes, error) {
 	return one(c, done), nil
 }
 
+// planMkdir makes a directory. That it is there already is as good.
+func planMkdir(q fileRequest) (changes, error) {
+	fi, err := q.place.Stat()
+	switch {
+	case err == nil && fi.IsDir():
+		return changes{done: q.asked + " is a directory already", meta: map[string]string{"path": q.place.Path()}}, nil
+	case err == nil:
+		return changes{}, fmt.Errorf("%s exists and is a %s, so it cannot be made a directory", q.asked, workspace.KindOf(fi))
+	case !errors.Is(err, fs.ErrNotExist):
+		return changes{}, err
+	}
+	c, err := readChange(q.place)
+	if err != nil {
+		return changes{}, err
+	}
+	c.mkdir = true
+	return one(c, "made the directory "+q.asked), nil
+}
+
 // one is the change of a single file.
 func one(c fileChange, done string) changes {
 	meta := map[string]string{"path": c.place.Path()}
-	if !c.remove {
+	if !c.remove && !c.mkdir {
 		meta["sha256"] = workspace.Hash(c.after)
 	}
 	return changes{files: []fileChange{c}, done: done, meta: meta}
 }
 
+// AffectedPaths implements [FileAffectingTool].
+func (t *FileWriteTool) AffectedPaths(r events.ToolRequest) []string {
+	if q, err := t.parse(r); err == nil && q.Operation == "mkdir" {
+		if _, err := q.place.Stat(); err == nil {
+			return nil // it is there, and nothing will be done
+		}
+	}
+	return t.changer.AffectedPaths(r)
+}
+
 // Description implements [Tool].
 func (*FileWriteTool) Description() string {
-	return "Writes a whole text file, making it and its directories if need be, or deletes a file."
+	return "Writes a whole text file, making it and its directories if need be, deletes a file, or makes a directory."
 }
 
 // ParametersSchema implements [Tool].

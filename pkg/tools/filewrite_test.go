@@ -125,3 +125,40 @@ func TestPatchIsOfferedWhereItCanRun(t *testing.T) {
 		})
 	}
 }
+
+func TestFileMkdir(t *testing.T) {
+	dir := realDir(t)
+	put(t, dir+"/a.txt", "one\n")
+	tool := fileTools(t, dir)["file_write"]
+	mkdir := func(path string) p { return p{"operation": "mkdir", "path": path} }
+	preview := tool.(tools.Previewer).Preview(context.Background(), request(t, "file_write", mkdir("x/y/")))
+	if !preview.Valid || !strings.Contains(preview.Diff, "+++ "+dir+"/x/y/\n") || len(preview.Base) != 1 || preview.Base[0] != (events.BaseHash{Path: dir + "/x/y"}) {
+		t.Fatalf("preview %+v", preview)
+	}
+	if _, err := os.Lstat(dir + "/x"); err == nil {
+		t.Fatal("the preview made something")
+	}
+	s, ok := run(t, tool, mkdir("x/y/")).(tools.Success)
+	if !ok || s.Output != "made the directory x/y/" || len(s.Affected) != 1 || s.Affected[0] != dir+"/x/y" {
+		t.Fatalf("got %+v", s)
+	}
+	if fi, err := os.Lstat(dir + "/x/y"); err != nil || !fi.IsDir() {
+		t.Fatalf("made %v, %v", fi, err)
+	}
+	for _, path := range []string{"x/y", "x", ".", dir} {
+		wantSuccess(t, run(t, tool, mkdir(path)), path+" is a directory already")
+		if got := tool.(tools.FileAffectingTool).AffectedPaths(request(t, "file_write", mkdir(path))); got != nil {
+			t.Errorf("%s affects %v", path, got)
+		}
+	}
+	wantFailure(t, run(t, tool, mkdir("a.txt")), "exists and is a file")
+	wantFailure(t, run(t, tool, mkdir("a.txt/b")), "a file and no directory")
+	wantFailure(t, run(t, tool, mkdir("../x")), "not allowed")
+	wantFailure(t, run(t, tool, p{"operation": "mkdir", "path": "z", "content": ""}), "takes no content")
+	wantFailure(t, run(t, tool, p{"operation": "delete", "path": "x"}), "is a directory")
+	scope := tools.Scope{Recorder: meddling{meddle: func() { put(t, dir+"/late/theirs", "x") }}}
+	f, ok := tool.(tools.Executor).Execute(tools.WithScope(context.Background(), scope), request(t, "file_write", mkdir("late"))).(tools.Failure)
+	if !ok || !f.Recoverable || !strings.Contains(f.Reason, "somebody else made it") || get(t, dir+"/late/theirs") != "x" {
+		t.Fatalf("got %+v", f)
+	}
+}

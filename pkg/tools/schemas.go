@@ -23,7 +23,7 @@ var (
 	fileWriteSchema = events.Raw(`{"type":"object","oneOf":[` +
 		`{"type":"object","properties":{"operation":{"type":"string","enum":["write"]},` + pathProperty + `,` + contentProperty +
 		`},"required":["operation","path","content"],"additionalProperties":false},` +
-		`{"type":"object","properties":{"operation":{"type":"string","enum":["delete"]},` + pathProperty +
+		`{"type":"object","properties":{"operation":{"type":"string","enum":["delete","mkdir"],"description":"delete a file, or make a directory"},` + pathProperty +
 		`},"required":["operation","path"],"additionalProperties":false}]}`)
 
 	fileEditSchema = events.Raw(`{"type":"object","oneOf":[` + editBranches + `]}`)

@@ -7,9 +7,9 @@
 // with several hard links are not written.
 //
 // A file is changed in one step or not at all: [Place.Write] puts a temporary
-// file beside it and renames, keeping mode and owner; [Place.Delete] unlinks. Both
-// look once more, just before, whether the file still is the one that was read,
-// and tell a [Recorder] before and after.
+// file beside it and renames, keeping mode and owner; [Place.Delete] unlinks;
+// [Place.Mkdir] makes a directory. All look once more, just before, whether the
+// file still is the one that was read, and tell a [Recorder] before and after.
 //
 // [Restore] takes a change back, but only where the file still is what that
 // change left.

@@ -51,6 +51,7 @@ func (u Undo) Restore(backup func() ([]byte, error)) (Outcome, error) {
 		if u.Before.Exists {
 			return Conflict, nil // its directory is gone
 		}
+		removeDirs(fsys, u.Dirs) // it came no further than to some of them
 		return Untouched, nil
 	}
 	if err != nil {
@@ -62,7 +63,7 @@ func (u Undo) Restore(backup func() ([]byte, error)) (Outcome, error) {
 		return Conflict, fmt.Errorf("restore %s: %w", u.Path(), err)
 	}
 	if !u.Before.Exists && outcome != Conflict {
-		u.removeDirs(fsys)
+		removeDirs(fsys, u.Dirs)
 	}
 	return outcome, nil
 }
@@ -73,16 +74,19 @@ func (u Undo) restoreIn(p Place, dir *os.File, backup func() ([]byte, error)) (O
 			return Conflict, fmt.Errorf("remove temporary file: %w", err)
 		}
 	}
+	left := u.Applied
+	if left == nil {
+		left = u.Staged
+	}
 	now, err := look(dir, p.base(), MaxSize)
+	if err != nil && left != nil && left.Dir {
+		return removeMade(dir, p.base(), *left)
+	}
 	if err != nil {
 		return Conflict, nil // whatever it is, it is not what we left
 	}
 	if now.SameContent(u.Before) {
 		return Untouched, nil
-	}
-	left := u.Applied
-	if left == nil {
-		left = u.Staged
 	}
 	switch {
 	case left == nil && u.Trusted:
@@ -124,16 +128,6 @@ func (u Undo) putBack(p Place, dir *os.File, now State, data []byte) (Outcome, e
 		return Conflict, err
 	}
 	return Restored, dir.Sync()
-}
-
-// removeDirs removes the directories that were made, the innermost first, as
-// far as they are empty.
-func (u Undo) removeDirs(fsys *os.Root) {
-	for i := len(u.Dirs) - 1; i >= 0; i-- {
-		if fi, err := fsys.Lstat(u.Dirs[i]); err != nil || !fi.IsDir() || fsys.Remove(u.Dirs[i]) != nil {
-			return
-		}
-	}
 }
 
 // Look reads what the file is now.

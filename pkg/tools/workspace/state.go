@@ -18,9 +18,11 @@ const MaxSize = 8 << 20
 
 // A State is a file at one moment: whether it existed, which inode it was, and
 // what was in it. Equal bytes in another inode, or the same inode changed since,
-// are another's work.
+// are another's work. Of a directory it has the inode, mode and owner alone: what
+// is in it is not its own.
 type State struct {
 	Exists bool   `json:"exists"`
+	Dir    bool   `json:"dir,omitempty"`
 	Dev    uint64 `json:"dev,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"` // permission bits
@@ -39,6 +41,9 @@ func (s State) Same(o State) bool {
 	if !s.Exists || !o.Exists {
 		return s.Exists == o.Exists
 	}
+	if s.Dir || o.Dir {
+		return s.Dir == o.Dir && s.Dev == o.Dev && s.Inode == o.Inode
+	}
 	if s.CTime != 0 && o.CTime != 0 && s.CTime != o.CTime {
 		return false
 	}
@@ -46,7 +51,9 @@ func (s State) Same(o State) bool {
 }
 
 // SameContent reports whether both exist with equal bytes, or neither does.
-func (s State) SameContent(o State) bool { return s.Exists == o.Exists && s.SHA256 == o.SHA256 }
+func (s State) SameContent(o State) bool {
+	return s.Exists == o.Exists && s.Dir == o.Dir && s.SHA256 == o.SHA256
+}
 
 // A File is a state and its bytes.
 type File struct {

@@ -22,14 +22,15 @@ const crashPatch = "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+1\n" +
 
 var (
 	beforePatch = map[string]string{"a.txt": "one\n", "b.txt": "two\n"}
-	afterPatch  = map[string]string{"a.txt": "1\n", "x/c.txt": "three\n"}
+	afterPatch  = map[string]string{"a.txt": "1\n", "x/": "", "x/c.txt": "three\n"}
 )
 
-// crashingPatch applies crashPatch, and is killed when the journal comes to a point
-// for the nth time.
-func crashingPatch() error {
-	dir, point := os.Getenv("CORREX_TEST_DIR"), os.Getenv("CORREX_TEST_POINT")
-	name, nth, _ := strings.Cut(point, " ")
+// crashingSteps makes the call that it is told, and is killed when the journal comes
+// to a point for the nth time.
+func crashingSteps() error {
+	dir, work := os.Getenv("CORREX_TEST_DIR"), os.Getenv("CORREX_TEST_WORK")
+	tool, params, _ := strings.Cut(os.Getenv("CORREX_TEST_CASE"), " ")
+	name, nth, _ := strings.Cut(os.Getenv("CORREX_TEST_POINT"), " ")
 	left, err := strconv.Atoi(nth)
 	if err != nil {
 		return err
@@ -48,7 +49,9 @@ func crashingPatch() error {
 	if err != nil {
 		return err
 	}
-	list, err := tools.Build(tools.Config{Runner: runner, FileEdit: tools.FileEditConfig{Enabled: true, AllowedPaths: []string{os.Getenv("CORREX_TEST_WORK")}}})
+	list, err := tools.Build(tools.Config{
+		Runner: runner, FileEdit: tools.FileEditConfig{Enabled: true, AllowedPaths: []string{work}}, FileWrite: tools.FileWriteConfig{Enabled: true, AllowedPaths: []string{work}},
+	})
 	if err != nil {
 		return err
 	}
@@ -60,7 +63,8 @@ func crashingPatch() error {
 	if err != nil {
 		return err
 	}
-	call := callOf("file_edit", events.T3, p{"operation": "patch", "patch": crashPatch})
+	call := callOf(tool, events.T3, nil)
+	call.Request.Parameters = events.Raw(params)
 	out := x.Run(background, call)
 	if out.Status != Completed {
 		return errors.New(out.Reason)
@@ -68,21 +72,29 @@ func crashingPatch() error {
 	return errors.Join(j.Result(call.Key, []byte(out.Status)), j.Clear(call.Key))
 }
 
-// TestCrashInPatch kills a process at each step of a patch of three files. The next
-// one finds all three patched and a result, or makes them what they were.
-func TestCrashInPatch(t *testing.T) {
+// stepPoints are the points of the journal for a call that makes n changes.
+func stepPoints(n int) []string {
 	points := []string{"begin 1", "begin.durable 1", "result 1", "result.durable 1", "clear 1", "clear.written 1"}
-	for n := range 3 {
+	for i := range n {
 		for _, name := range []string{"staged", "staged.durable", "applied", "applied.written"} {
-			points = append(points, fmt.Sprintf("%s %d", name, n+1))
+			points = append(points, fmt.Sprintf("%s %d", name, i+1))
 		}
 	}
-	for _, point := range points {
+	return points
+}
+
+// crashAtEachStep kills a process at each point of a call. The next one finds all
+// changes and a result, or makes the workspace what it was.
+func crashAtEachStep(t *testing.T, changes int, tool string, params p, before, after map[string]string) {
+	raw := string(requestOf(tool, params).Parameters)
+	for _, point := range stepPoints(changes) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			dir, work, _ := crashSite(t, "a.txt", beforePatch["a.txt"])
-			put(t, filepath.Join(work, "b.txt"), beforePatch["b.txt"])
-			if !runChild(t, "patch", dir, work, "", point) {
+			dir, work, _ := crashSite(t, "a.txt", before["a.txt"])
+			for name, data := range before {
+				put(t, filepath.Join(work, name), data)
+			}
+			if !runChild(t, "steps", dir, work, tool+" "+raw, point) {
 				t.Fatal("it was not killed")
 			}
 			j, pending, err := OpenJournal(dir, JournalOptions{})
@@ -93,9 +105,9 @@ func TestCrashInPatch(t *testing.T) {
 			if _, err := NewExecutor(ExecutorOptions{Registry: mustRegistry(t, work), Journal: j, Dir: dir}); err != nil {
 				t.Fatal(err)
 			}
-			want := beforePatch
+			want := before
 			if len(pending) > 0 && pending[0].State == Result || strings.HasPrefix(point, "clear") {
-				want = afterPatch
+				want = after
 			} else if len(pending) > 0 {
 				files, err := j.Rollback(pending[0].Key)
 				if err != nil || EffectsOf(pending[0], files) == events.EffectsConflict {
@@ -107,30 +119,39 @@ func TestCrashInPatch(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := filesBelow(t, work); !maps.Equal(got, want) {
+			if got := allBelow(t, work); !maps.Equal(got, want) {
 				t.Fatalf("left %q, want %q", got, want)
-			}
-			if _, err := os.Lstat(filepath.Join(work, "x")); (err == nil) != has(want, "x/c.txt") {
-				t.Fatalf("the new directory: %v", err)
 			}
 			(&bench{dir: dir, work: work}).wantClean(t)
 		})
 	}
 }
 
-func has(m map[string]string, name string) bool { _, ok := m[name]; return ok }
+func TestCrashInPatch(t *testing.T) {
+	crashAtEachStep(t, 3, "file_edit", p{"operation": "patch", "patch": crashPatch}, beforePatch, afterPatch)
+}
 
-func filesBelow(t *testing.T, dir string) map[string]string {
+func TestCrashInMkdir(t *testing.T) {
+	crashAtEachStep(t, 1, "file_write", p{"operation": "mkdir", "path": "x/y/z"},
+		map[string]string{"a.txt": "one\n"}, map[string]string{"a.txt": "one\n", "x/": "", "x/y/": "", "x/y/z/": ""})
+}
+
+// allBelow is each file and what is in it, and each directory with a slash behind.
+func allBelow(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	files := map[string]string{}
+	all := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			files[strings.TrimPrefix(path, dir+"/")] = content(path)
+		switch name := strings.TrimPrefix(path, dir+"/"); {
+		case err != nil || path == dir:
+		case d.IsDir():
+			all[name+"/"] = ""
+		default:
+			all[name] = content(path)
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	return all
 }

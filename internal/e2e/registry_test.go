@@ -48,7 +48,7 @@ func TestTwoWorkersWithOtherDigests(t *testing.T) {
 		Tool, Worker, Digest string
 		Differs              bool
 	}
-	if err := json.Unmarshal([]byte(s.run("bus", "tools", "--json")), &rows); err != nil || len(rows) != 10 {
+	if err := json.Unmarshal([]byte(s.run("bus", "tools", "--json")), &rows); err != nil || len(rows) < 10 || len(rows)%2 != 0 {
 		t.Errorf("bus tools --json has %d rows, %v", len(rows), err)
 	}
 	for _, r := range rows {
@@ -64,7 +64,7 @@ func TestTwoWorkersWithOtherDigests(t *testing.T) {
 		m, err := s.operator().RequestWithContext(s.ctx, events.ToolsSubject(events.WorkerID(r.Worker)), nil)
 		if err != nil {
 			t.Errorf("%s says nothing of itself: %v", r.Worker, err)
-		} else if json.Unmarshal(m.Data, &offers) != nil || len(offers) != 5 {
+		} else if json.Unmarshal(m.Data, &offers) != nil || len(offers) != len(rows)/2 {
 			t.Errorf("%s says of itself %s", r.Worker, m.Data)
 		}
 	}

@@ -88,3 +88,45 @@ func TestTwoKernelsOpenOneFollowUp(t *testing.T) {
 		}
 	}
 }
+
+// A model's call asks for a review; the kernel is another one at each step, and
+// the model is asked again when the review has ended, not before.
+func TestASessionsReviewAcrossKernels(t *testing.T) {
+	s := settings()
+	s.Mode = events.ModeAuto
+	b := start(t, s)
+	b.offer(events.T2) // a model
+	b.reviewOffer()
+	again := func() { b.stop(); b.stop = b.kernel("kernel", s) }
+	if a := b.api("session.start", `{"session":"s1","task":"say hi"}`); !a.OK {
+		t.Fatalf("session.start answered %+v", a)
+	}
+	b.reply("s1", "t1", events.Reply{Calls: []events.ToolCall{{Tool: "echo", Arguments: events.Raw(`{"text":"hi"}`)}}, Text: "call"})
+	key := session.Key{Session: "s1"}
+	in := func(id events.ToolInvocationID, want session.ToolInvocationStatus) session.Invocation {
+		t.Helper()
+		st := b.until(key, string(id)+" to be "+string(want), func(s session.State) bool { i, _ := s.Tool(id); return i.Status() == want })
+		i, _ := st.Tool(id)
+		return i
+	}
+	in("t1-0", session.Approved)
+	again()
+	ref := events.Ref{Session: "s1", ID: "t1-0"}
+	seq := b.append(events.ToolExecutionStarted{Ref: ref, Claim: events.Claim{Worker: "w1", Boot: "b1", Nonce: "n", Attempt: 1}})
+	b.append(events.ToolExecutionCompleted{Ref: ref, Fence: events.Fence{Started: seq, Nonce: "n"}, Receipt: asksForReview})
+	i := in("t1-0-c", session.ApprovalRequested)
+	again()
+	if a := b.api("tool.reject", `{"session":"s1","invocation":"t1-0-c","reason":"no"}`); !a.OK {
+		t.Fatalf("tool.reject answered %+v", a)
+	}
+	in("t1-0-c", session.Rejected)
+	st := b.until(key, "the next turn", func(s session.State) bool { i, _ := s.Inference("t2"); return i.Status() != "" })
+	if next, _ := st.Inference("t2"); next.Requested.DecidedAt <= i.RequestedSeq || len(st.Alarms) != 0 || st.Active.ToolCalls != 1 {
+		t.Errorf("the next turn rests on #%d, alarms %v, %d calls", next.Requested.DecidedAt, st.Alarms, st.Active.ToolCalls)
+	}
+	for _, o := range st.Inferences[0].Requested.Tools {
+		if o.Name == "commit" {
+			t.Error("the model is offered commit")
+		}
+	}
+}

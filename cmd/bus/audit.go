@@ -23,7 +23,7 @@ func newAudit(a *app) *cobra.Command {
 	cmd := cli.Group("audit", "what the log said, proved", `Audit holds the log against what the projector has signed of it, and makes of both
 what can be shown to others. docs/audit.md says what is signed, and how anybody can
 check it without this program.`)
-	cmd.AddCommand(newAuditVerify(a), newAuditCheckpoints(a), newAuditProve(a), newAuditExtend(a), newAuditCheck(a))
+	cmd.AddCommand(newAuditVerify(a), newAuditCheckpoints(a), newAuditProve(a), newAuditExtend(a), newAuditCheck(a), newAuditReport(a))
 	return cmd
 }
 

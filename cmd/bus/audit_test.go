@@ -15,6 +15,7 @@ import (
 	"correx/internal/access"
 	"correx/internal/natstest"
 	"correx/internal/projection"
+	"correx/internal/report"
 	"correx/internal/signedlog"
 )
 
@@ -81,6 +82,32 @@ func write(t *testing.T, o outcome) string {
 	return path
 }
 
+// reports are made of the machine's one call, in each form.
+func reports(m *machine) {
+	m.t.Helper()
+	m.want(m.run("audit", "report", "system"), 0, "answer     approved by person by operator", "which is that of what stands here",
+		"signature  by the kernel's key", "isolation ", "output     hello", "every event through")
+	var r report.Report
+	o := m.want(m.run("audit", "report", "system", "--json"), 0)
+	if err := json.Unmarshal([]byte(o.stdout), &r); err != nil || r.Summary.ByPeople != 2 || !r.Evidence.Checked {
+		m.t.Errorf("as JSON it is %s (%v)", o.stdout, err)
+	}
+	path := filepath.Join(m.t.TempDir(), "report.html")
+	m.want(m.run("audit", "report", "system", "--html", "-o", path), 0)
+	page, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(page), "by the kernel&#39;s key") {
+		m.t.Errorf("the page is %s (%v)", page, err)
+	}
+	m.want(m.run("audit", "report", "nothing"), 1, "the log has nothing of it")
+	m.want(m.run("audit", "report", "system", "--html", "--json"), 2, "choose one")
+	m.want(m.run("audit", "report", "system", "--unverified"), 0, "was not held against")
+	viewer, err := access.PublicKey(m.state, access.Viewer)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.want(m.run("audit", "report", "system", "--key", viewer), 1, "not signed by a trusted key", "output     hello")
+}
+
 // The whole way of a proof: the log is verified, its checkpoints are given away,
 // and who has no more than these checks that an event is in it.
 func TestAudit(t *testing.T) {
@@ -144,7 +171,8 @@ func TestAudit(t *testing.T) {
 	}
 	check(1, forged, key, "leads to another root")
 	alone.want(alone.run("audit", "verify", "--db", db, "--key", key, "--checkpoint", checkpoints), 0, "nothing was altered")
-	for _, c := range []string{"verify", "checkpoints", "prove", "extend", "check"} {
+	reports(m)
+	for _, c := range []string{"report", "verify", "checkpoints", "prove", "extend", "check"} {
 		alone.want(alone.run("audit", c, "--help"), 0, "bus audit "+c)
 	}
 }

@@ -17,6 +17,10 @@ type Config struct {
 	FileEdit  FileEditConfig
 	Echo      EchoConfig
 
+	// Protected are paths that no file tool changes, nor anything below them: names
+	// relative to each allowed directory, or absolute. .git always is one.
+	Protected []string
+
 	// Runner starts the processes of tools. It is needed when a tool starts some;
 	// file_edit has no patch without it.
 	Runner Runner
@@ -80,7 +84,7 @@ func Build(c Config) ([]Tool, error) {
 		tools = append(tools, t)
 	}
 	add(c.FileRead.Enabled, "file_read", func() (Tool, error) { return newFileRead(c.FileRead) })
-	add(c.FileWrite.Enabled, "file_write", func() (Tool, error) { return newFileWrite(c.FileWrite) })
+	add(c.FileWrite.Enabled, "file_write", func() (Tool, error) { return newFileWrite(c) })
 	add(c.FileEdit.Enabled, "file_edit", func() (Tool, error) { return newFileEdit(c) })
 	add(c.Shell.Enabled, "shell", func() (Tool, error) { return newShell(c) })
 	add(c.Echo.Enabled, "echo", func() (Tool, error) { return newEcho(c.Echo) })

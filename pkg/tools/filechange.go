@@ -22,7 +22,10 @@ type fileChange struct {
 }
 
 // readChange starts a change: the file as it is, if it may be changed at all.
-func readChange(place workspace.Place) (fileChange, error) {
+func (t changer) readChange(place workspace.Place) (fileChange, error) {
+	if err := checkProtected(place, t.protected); err != nil {
+		return fileChange{}, err
+	}
 	before, err := place.Look(workspace.MaxSize)
 	if err != nil {
 		return fileChange{}, err

@@ -12,8 +12,9 @@ import (
 // of them, or why it cannot.
 type changer struct {
 	files
-	tier events.Tier
-	plan func(fileRequest) (changes, error)
+	tier      events.Tier
+	protected []string // beside .git; see [Config]
+	plan      func(fileRequest) (changes, error)
 }
 
 func (t changer) changes(r events.ToolRequest) (changes, error) {

@@ -25,18 +25,18 @@ func newFileEdit(c Config) (*FileEditTool, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &FileEditTool{changer: changer{files: f, tier: events.T3}, patcher: p}
+	t := &FileEditTool{changer: changer{files: f, tier: events.T3, protected: c.Protected}, patcher: p}
 	t.plan = func(q fileRequest) (changes, error) {
 		if q.Operation == "patch" {
 			return t.planPatch(q)
 		}
-		return planEdit(q)
+		return t.planEdit(q)
 	}
 	return t, nil
 }
 
-func planEdit(q fileRequest) (changes, error) {
-	c, err := readChange(q.place)
+func (t *FileEditTool) planEdit(q fileRequest) (changes, error) {
+	c, err := t.readChange(q.place)
 	if err != nil {
 		return changes{}, err
 	}

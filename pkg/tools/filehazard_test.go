@@ -209,6 +209,34 @@ func TestFilePathSpellings(t *testing.T) {
 	wantSuccess(t, run(t, set["file_read"], p{"operation": "list", "path": "sub/"}), "b.txt (file, 4 bytes)")
 }
 
+// TestFileProtected: what a line can make somebody's next program run by is read,
+// and not changed, however it is reached.
+func TestFileProtected(t *testing.T) {
+	dir := realDir(t)
+	for _, name := range []string{".git/config", "sub/.git/hooks/x", ".gitignore", "conf/x", "conf2", "key", "worktree/.git"} {
+		put(t, dir+"/"+name, "one\n")
+	}
+	if err := os.Symlink(".git", dir+"/innocent"); err != nil {
+		t.Fatal(err)
+	}
+	set := build(t, tools.Config{
+		FileWrite: tools.FileWriteConfig{Enabled: true, AllowedPaths: []string{dir}}, FileEdit: tools.FileEditConfig{Enabled: true, AllowedPaths: []string{dir}},
+		FileRead: tools.FileReadConfig{Enabled: true, AllowedPaths: []string{dir}}, Protected: []string{"conf", dir + "/key", "absent/deep"},
+	})
+	for _, path := range []string{".git/config", ".git/new", "innocent/config", "innocent/new", "sub/.git/hooks/x", "worktree/.git", "new/.git/x", ".GIT/config", "sub/../.git/config"} {
+		wantRefused(t, set, path, "is in .git")
+	}
+	for _, path := range []string{"conf/x", "conf/new", "key", "absent/deep", "absent/deep/x", "absent"} {
+		wantRefused(t, set, path, "the configuration protects")
+	}
+	wantFailure(t, run(t, set["file_write"], p{"operation": "mkdir", "path": "new/.git"}), "is in .git")
+	wantFailure(t, run(t, set["file_write"], p{"operation": "mkdir", "path": "conf/d"}), "protects")
+	wantSuccess(t, run(t, set["file_read"], p{"operation": "read", "path": "innocent/config"}), "one\n")
+	for _, path := range []string{".gitignore", "conf2"} {
+		wantSuccess(t, run(t, set["file_edit"], p{"operation": "replace", "path": path, "target": "one", "replacement": "1"}), "replaced the text at line 1 of "+path)
+	}
+}
+
 // A meddling recorder does something when a change is announced, which is after
 // the file was read, and before the rename.
 type meddling struct {

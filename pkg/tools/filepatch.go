@@ -14,8 +14,10 @@ import (
 	"correx/pkg/tools/workspace"
 )
 
-// maxPatched is how many files one patch may change.
-const maxPatched = 100
+const (
+	maxPatched      = 100      // files that one patch may change
+	maxPatchedBytes = 32 << 20 // of all of them together
+)
 
 // planPatch says what a patch would make of its files. It reads them, and
 // rehearses nothing yet.
@@ -27,10 +29,14 @@ func (t *FileEditTool) planPatch(q fileRequest) (changes, error) {
 	c := changes{meta: map[string]string{}}
 	var job rehearsal
 	var done []string
+	size := 0
 	for _, n := range named {
-		f, copied, err := n.plan()
+		f, copied, err := n.plan(t.readChange)
 		if err != nil {
 			return changes{}, fmt.Errorf("%s: %w", n.file.Name, err)
+		}
+		if size += max(len(f.before.Data), len(f.after)); size > maxPatchedBytes {
+			return changes{}, fmt.Errorf("the files of the patch are over %d bytes large together; patch fewer at once", maxPatchedBytes)
 		}
 		c.files = append(c.files, f)
 		job.add(n.file, copied)
@@ -104,7 +110,7 @@ func (t *FileEditTool) patchPlace(f patch.File) (workspace.Place, error) {
 }
 
 // plan applies the hunks to the file as it is.
-func (n patchedFile) plan() (fileChange, patchCopy, error) {
+func (n patchedFile) plan(readChange func(workspace.Place) (fileChange, error)) (fileChange, patchCopy, error) {
 	c, err := readChange(n.place)
 	if err != nil {
 		return c, patchCopy{}, err

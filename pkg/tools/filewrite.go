@@ -12,21 +12,23 @@ import (
 // A FileWriteTool writes whole files, deletes them, and makes directories.
 type FileWriteTool struct{ changer }
 
-func newFileWrite(c FileWriteConfig) (*FileWriteTool, error) {
-	f, err := openFiles("file_write", c.AllowedPaths,
+func newFileWrite(c Config) (*FileWriteTool, error) {
+	f, err := openFiles("file_write", c.FileWrite.AllowedPaths,
 		operation{name: "write", needs: []string{"path", "content"}}, operation{name: "delete", needs: []string{"path"}},
 		operation{name: "mkdir", needs: []string{"path"}, dirs: true})
 	if err != nil {
 		return nil, err
 	}
-	return &FileWriteTool{changer{files: f, tier: events.T2, plan: planWrite}}, nil
+	t := &FileWriteTool{changer{files: f, tier: events.T2, protected: c.Protected}}
+	t.plan = t.planWrite
+	return t, nil
 }
 
-func planWrite(q fileRequest) (changes, error) {
+func (t *FileWriteTool) planWrite(q fileRequest) (changes, error) {
 	if q.Operation == "mkdir" {
-		return planMkdir(q)
+		return t.planMkdir(q)
 	}
-	c, err := readChange(q.place)
+	c, err := t.readChange(q.place)
 	if err != nil {
 		return changes{}, err
 	}
@@ -53,7 +55,7 @@ func planWrite(q fileRequest) (changes, error) {
 }
 
 // planMkdir makes a directory. That it is there already is as good.
-func planMkdir(q fileRequest) (changes, error) {
+func (t *FileWriteTool) planMkdir(q fileRequest) (changes, error) {
 	fi, err := q.place.Stat()
 	switch {
 	case err == nil && fi.IsDir():
@@ -63,7 +65,7 @@ func planMkdir(q fileRequest) (changes, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return changes{}, err
 	}
-	c, err := readChange(q.place)
+	c, err := t.readChange(q.place)
 	if err != nil {
 		return changes{}, err
 	}

@@ -216,3 +216,27 @@ func TestPatchOffsets(t *testing.T) {
 		{"only in front of the hunk above", "two\none\n", head + "@@ -2 +2 @@\n-one\n+1\n@@ -3 +3 @@\n-two\n+2\n", refused, "does not fit"},
 	})
 }
+
+func TestPatchBounds(t *testing.T) {
+	dir := realDir(t)
+	tool := fileTools(t, dir)["file_edit"]
+	var many, large strings.Builder
+	for i := range 101 {
+		fmt.Fprintf(&many, "--- /dev/null\n+++ n%d\n@@ -0,0 +1 @@\n+x\n", i)
+	}
+	for i := range 5 {
+		put(t, fmt.Sprintf("%s/l%d", dir, i), "one\n"+strings.Repeat("0123456789abcde\n", workspace.MaxSize/16-1))
+		fmt.Fprintf(&large, "--- l%[1]d\n+++ l%[1]d\n@@ -1 +1 @@\n-one\n+1\n", i)
+	}
+	_, stamps := onDisk(t, dir)
+	for text, part := range map[string]string{
+		many.String():  "names 101 files, and 100 are allowed",
+		large.String(): "over 33554432 bytes large together",
+		"--- l0\n+++ l0\n@@ -1 +1,2 @@\n one\n+" + strings.Repeat("x", 100) + "\n": "bytes large, and 8388608 are allowed",
+	} {
+		wantFailure(t, run(t, tool, p{"operation": "patch", "patch": text}), part)
+	}
+	if _, now := onDisk(t, dir); now != stamps {
+		t.Fatal("something was touched")
+	}
+}

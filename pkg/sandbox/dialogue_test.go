@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"correx/pkg/tools"
 )
 
@@ -80,7 +78,8 @@ func TestDialogueEnds(t *testing.T) {
 			dir := t.TempDir()
 			ctx, cancel := context.WithCancel(background)
 			defer cancel()
-			d := talk(t, ctx, script(dir, daemon+"echo up; sleep 600", c.timeout))
+			cmd := script(dir, daemon+"echo up; sleep $MARK", c.timeout)
+			d := talk(t, ctx, cmd)
 			if line, err := bufio.NewReader(d).ReadString('\n'); err != nil || line != "up\n" {
 				t.Fatalf("%q, %v", line, err)
 			}
@@ -88,8 +87,8 @@ func TestDialogueEnds(t *testing.T) {
 			if exit := awaitDone(t, d); !c.check(exit) || exit.Signal != "killed" {
 				t.Fatalf("%+v", exit)
 			}
-			if err := unix.Kill(pidIn(t, filepath.Join(dir, "pid")), 0); !errors.Is(err, unix.ESRCH) {
-				t.Fatalf("the daemon lives: %v", err)
+			if left := alive(t, cmd.Env); len(left) > 0 || content(filepath.Join(dir, "pid")) == absent {
+				t.Fatalf("the daemon lives, or never did: %v", left)
 			}
 		})
 	}

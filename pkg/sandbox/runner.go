@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"correx/pkg/events"
+	"correx/pkg/sandbox/stage"
 	"correx/pkg/tools"
 )
 
@@ -24,26 +25,72 @@ const (
 	drainWait = 250 * time.Millisecond
 )
 
-// A Runner starts processes, each below a stage of its own (see [Stage]). It is
-// the one place where a tool's process is started and confined.
-type Runner struct{ o RunnerOptions }
+// A Runner starts processes, each below a stage of its own (see package stage).
+// It is the one place where a tool's process is started and confined.
+type Runner struct {
+	o        RunnerOptions
+	level    stage.Level
+	found    []string // secrets of this machine
+	readable []string // what programs need of what is hidden
+	self     string   // this program
+}
 
 // RunnerOptions are what a Runner can do without.
 type RunnerOptions struct {
 	Limits Limits
+	// Level is what it should confine to; empty: the most that this machine can.
+	Level events.Isolation
+	// Hidden are more paths that no process sees, such as Correx's own state.
+	Hidden []string
+	// Protected are more paths that no process may change: names relative to each
+	// writable directory, or absolute.
+	Protected []string
+	// Scratch is where invocations have their directories. They go away
+	// afterwards, so nothing in them is protected.
+	Scratch string
+	// Holds is a file that remembers, over a crash, the empty directories that are
+	// made where something must not be created. Empty: nothing does.
+	Holds string
 }
 
-// NewRunner fails in a program that does not call [Stage].
+// NewRunner makes a runner, and finds out what this machine can confine.
 func NewRunner(o RunnerOptions) (*Runner, error) {
-	if !stageKnown {
-		return nil, errors.New("make runner: this program does not call sandbox.Stage at the start of main, and so cannot watch over a process")
-	}
 	o.Limits = withDefaults(o.Limits)
-	return &Runner{o: o}, nil
+	r := &Runner{o: o, found: findSecrets(), readable: []string{"/sys/devices/system/cpu", "/sys/devices/system/node"}}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("make runner: find this program: %w", err)
+	}
+	r.self = self
+	if o.Level == "" {
+		o.Level = events.IsolationFull
+	}
+	if r.level, err = levelOf(o.Level); err != nil {
+		return nil, fmt.Errorf("make runner: %w", err)
+	}
+	if o.Holds != "" {
+		if err := sweepHolds(o.Holds); err != nil {
+			return nil, fmt.Errorf("make runner: %w", err)
+		}
+	}
+	return r, nil
 }
 
 // Isolation implements tools.Runner.
-func (*Runner) Isolation() events.Isolation { return events.IsolationNone }
+func (r *Runner) Isolation() events.Isolation { return isolations[r.level] }
+
+func levelOf(i events.Isolation) (stage.Level, error) {
+	for level, name := range isolations {
+		if name == i {
+			return level, nil
+		}
+	}
+	return stage.None, fmt.Errorf("level %q is unknown; there are full, fs-only and none", i)
+}
+
+var isolations = map[stage.Level]events.Isolation{
+	stage.Full: events.IsolationFull, stage.FSOnly: events.IsolationFSOnly, stage.None: events.IsolationNone,
+}
 
 // Run implements tools.Runner.
 func (r *Runner) Run(ctx context.Context, c tools.Command) (tools.Exit, error) {
@@ -69,11 +116,21 @@ type process struct {
 	spoken         *os.File // its standard output, which is not captured then
 	stdout, stderr *stream
 	full           chan struct{} // a stream ran over
+	held           []string      // to be released when it is dead
 }
 
 // start starts a stage and gives it its order. With talk the caller has the
 // standard input and output of the process.
-func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
+func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
+	o, held, err := r.order(c)
+	defer func() {
+		if err != nil {
+			release(held)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
 	var pipes pipeSet
 	defer pipes.closeTheirs()
 	stdout, stderr, control, status := pipes.out(), pipes.out(), pipes.in(), pipes.out()
@@ -86,7 +143,7 @@ func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
 		return nil, pipes.err
 	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{stageName}, Env: []string{}, Dir: "/",
+		Path: "/proc/self/exe", Args: []string{stage.Name}, Env: stageEnv, Dir: "/",
 		Stdout: stdout.theirs, Stderr: stderr.theirs, ExtraFiles: []*os.File{control.theirs, status.theirs},
 		// A session of its own: Ctrl-C is for the worker to hear, and the group
 		// can be killed by the stage's number if the stage itself is killed.
@@ -99,14 +156,13 @@ func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
 		pipes.closeOurs()
 		return nil, err
 	}
-	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2)}
+	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2), held: held}
 	p.stderr = newStream(stderr.ours, p.full)
 	if talk {
 		p.stdin, p.spoken = stdin.ours, stdout.ours
 	} else {
 		p.stdout = newStream(stdout.ours, p.full)
 	}
-	o := order{Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Timeout: c.Timeout, Limits: r.o.Limits}
 	if err := json.NewEncoder(p.control).Encode(o); err != nil && !errors.Is(err, unix.EPIPE) {
 		p.control.Close() // the stage ends without an order, and says so
 	}
@@ -116,7 +172,8 @@ func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
 // finish returns when the stage and all below it is gone. Without a time-out that
 // is when the process ends, or ctx.
 func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit, error) {
-	reports := make(chan []status, 1)
+	defer func() { release(p.held) }()
+	reports := make(chan *stage.Status, 1)
 	go func() { reports <- readStatus(p.status) }()
 	dead := make(chan error, 1)
 	go func() { dead <- p.wait() }()
@@ -169,45 +226,46 @@ func (p *process) wait() error {
 	return p.cmd.Wait()
 }
 
-func readStatus(f *os.File) []status {
-	var all []status
-	dec := json.NewDecoder(f)
-	for {
-		var s status
-		if dec.Decode(&s) != nil {
-			return all
-		}
-		all = append(all, s)
+// readStatus returns nil if there is none.
+func readStatus(f *os.File) *stage.Status {
+	var s stage.Status
+	if json.NewDecoder(f).Decode(&s) != nil {
+		return nil
 	}
+	return &s
 }
 
-// conclude takes over what the stage reported. A stage that ends without a last
+// conclude takes over what the stage reported. A stage that ends without a
 // report was killed; the program and its group died with it.
-func conclude(exit *tools.Exit, reports []status, stage *os.ProcessState) error {
+func conclude(exit *tools.Exit, s *stage.Status, process *os.ProcessState) error {
 	exit.Code = -1
-	var last status
-	if len(reports) > 0 {
-		last = reports[len(reports)-1]
-	}
 	switch {
-	case last.Errno != 0:
-		return syscall.Errno(last.Errno)
-	case last.Error != "":
-		return errors.New(last.Error)
-	case !last.Ended && stage != nil && stage.Sys().(syscall.WaitStatus).Signaled():
+	case s == nil && process != nil && process.Sys().(syscall.WaitStatus).Signaled():
 		exit.Lost = true
 		return nil
-	case !last.Ended:
-		return fmt.Errorf("the stage ended without a word: %v", stage)
+	case s == nil:
+		return fmt.Errorf("the stage ended without a word: %v", process)
+	case s.Fault != nil && exit.Cancelled:
+		return nil // it was killed on its way
+	case s.Fault != nil:
+		return faultOf(s.Fault)
 	}
-	exit.Code, exit.TimedOut = last.Code, last.TimedOut
-	if last.Signal != 0 {
-		exit.Signal = syscall.Signal(last.Signal).String()
+	exit.Code, exit.TimedOut = s.Code, s.TimedOut
+	if s.Signal != 0 {
+		exit.Signal = syscall.Signal(s.Signal).String()
 	}
-	if !last.TimedOut && last.Signal == 0 {
-		exit.Cancelled, exit.Overflowed = false, exit.Overflowed && last.Code != 0 // it was done before it was stopped
+	if !s.TimedOut && s.Signal == 0 {
+		exit.Cancelled, exit.Overflowed = false, exit.Overflowed && s.Code != 0 // it was done before it was stopped
 	}
 	return nil
+}
+
+// faultOf makes an overlay that the kernel refuses known as such.
+func faultOf(f *stage.Fault) error {
+	if f.Step == stage.MountOverlay {
+		return fmt.Errorf("%w: %w", tools.ErrNoOverlay, f)
+	}
+	return f
 }
 
 // A pipe has an end for the worker and one for the stage.

@@ -10,27 +10,57 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"correx/pkg/events"
 	"correx/pkg/tools"
 )
 
-func newRunner(t testing.TB) *Runner {
+func newRunner(t testing.TB) *Runner { t.Helper(); return newRunnerAt(t, "") }
+
+func newRunnerAt(t testing.TB, level events.Isolation) *Runner {
 	t.Helper()
-	r, err := NewRunner(RunnerOptions{})
+	r, err := NewRunner(RunnerOptions{Level: level})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// script is a command that runs a shell script in dir.
+// script is a command that runs a shell script in dir. What it starts as "sleep
+// $MARK" can be found by alive.
 func script(dir, text string, timeout time.Duration) tools.Command {
-	return tools.Command{Path: "/bin/sh", Argv: []string{"sh", "-c", text}, Env: []string{"PATH=" + tools.SearchPath}, Dir: dir, Timeout: timeout}
+	return tools.Command{Path: "/bin/sh", Argv: []string{"sh", "-c", text}, Env: []string{"PATH=" + tools.SearchPath, mark()}, Dir: dir, Timeout: timeout, Writable: []string{dir}}
+}
+
+var marks atomic.Int64
+
+func mark() string { return fmt.Sprintf("MARK=600.%d%06d", os.Getpid(), marks.Add(1)) }
+
+// alive are the processes of a script that sleep, whatever they did to get away.
+// In there they have other numbers.
+func alive(t *testing.T, env []string) (pids []int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "sleep\x00" + strings.TrimPrefix(env[1], "MARK=") + "\x00"
+	for _, e := range all {
+		if text, err := os.ReadFile("/proc/" + e.Name() + "/cmdline"); err == nil && string(text) == want {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func pidIn(t *testing.T, path string) int {
@@ -43,7 +73,7 @@ func pidIn(t *testing.T, path string) int {
 }
 
 // A daemon leaves its session, its group and its parents, and holds the output.
-const daemon = `setsid sh -c 'setsid sh -c "echo \$\$ > pid.tmp; mv pid.tmp pid; exec sleep 600" & exit 0' ; while ! test -e pid; do :; done; `
+const daemon = `setsid sh -c 'setsid sh -c "echo \$\$ > pid.tmp; mv pid.tmp pid; exec sleep $MARK" & exit 0' ; while ! test -e pid; do :; done; `
 
 func TestRunnerKillsTheWholeTree(t *testing.T) {
 	r := newRunner(t)
@@ -52,22 +82,23 @@ func TestRunnerKillsTheWholeTree(t *testing.T) {
 		timeout time.Duration
 		check   func(tools.Exit) bool
 	}{
-		"at the deadline":          {daemon + "sleep 600", 300 * time.Millisecond, func(e tools.Exit) bool { return e.TimedOut && e.Signal == "killed" && e.Code == -1 }},
+		"at the deadline":          {daemon + "sleep $MARK", 300 * time.Millisecond, func(e tools.Exit) bool { return e.TimedOut && e.Signal == "killed" && e.Code == -1 }},
 		"at its own end":           {daemon + "exit 3", time.Minute, func(e tools.Exit) bool { return e.Code == 3 && !e.TimedOut }},
 		"when it dies of a signal": {daemon + "kill -TERM $$", time.Minute, func(e tools.Exit) bool { return e.Signal == "terminated" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			began := time.Now()
-			exit, err := r.Run(background, script(dir, c.text, c.timeout))
+			cmd := script(dir, c.text, c.timeout)
+			exit, err := r.Run(background, cmd)
 			if err != nil || !c.check(exit) {
 				t.Fatalf("%+v, %v", exit, err)
 			}
 			if took := time.Since(began); took > 10*time.Second {
 				t.Fatalf("it took %s", took)
 			}
-			if err := unix.Kill(pidIn(t, filepath.Join(dir, "pid")), 0); !errors.Is(err, unix.ESRCH) {
-				t.Fatalf("the daemon lives: %v", err)
+			if left := alive(t, cmd.Env); len(left) > 0 || content(filepath.Join(dir, "pid")) == absent {
+				t.Fatalf("the daemon lives, or never did: %v", left)
 			}
 		})
 	}
@@ -77,7 +108,7 @@ func TestRunnerCancel(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
-	cmd := script(dir, daemon+"mkfifo ready; echo > ready; sleep 600", time.Minute)
+	cmd := script(dir, daemon+"mkfifo ready; echo > ready; sleep $MARK", time.Minute)
 	go func() {
 		for ctx.Err() == nil { // opening blocks until the script opens its end
 			if f, err := os.Open(filepath.Join(dir, "ready")); err == nil {
@@ -90,8 +121,8 @@ func TestRunnerCancel(t *testing.T) {
 	if err != nil || !exit.Cancelled || exit.TimedOut {
 		t.Fatalf("%+v, %v", exit, err)
 	}
-	if err := unix.Kill(pidIn(t, filepath.Join(dir, "pid")), 0); !errors.Is(err, unix.ESRCH) {
-		t.Fatalf("the daemon lives: %v", err)
+	if left := alive(t, cmd.Env); len(left) > 0 || content(filepath.Join(dir, "pid")) == absent {
+		t.Fatalf("the daemon lives, or never did: %v", left)
 	}
 }
 
@@ -117,7 +148,8 @@ func TestRunnerStageKilled(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
 	text := "sleep 600 & echo $! > child; echo $$ > pid; kill -KILL $PPID; sleep 600"
-	exit, err := newRunner(t).Run(background, script(dir, text, time.Minute))
+	r := newRunnerAt(t, events.IsolationNone) // in a namespace it cannot even see it
+	exit, err := r.Run(background, script(dir, text, time.Minute))
 	if err != nil || !exit.Lost || exit.Code != -1 {
 		t.Fatalf("%+v, %v", exit, err)
 	}
@@ -158,14 +190,14 @@ func TestRunnerGivesNothingAway(t *testing.T) {
 		t.Fatalf("%+v, %v", exit, err)
 	}
 	got := string(exit.Stdout.Head)
-	if want := "0\n1\n2\n3\nPATH=" + tools.SearchPath + "\nPWD=" + dir + "\n"; got != want { // 3 is ls reading the directory
+	if want := "0\n1\n2\n3\n" + c.Env[1] + "\nPATH=" + tools.SearchPath + "\nPWD=" + dir + "\n"; got != want { // 3 is ls reading the directory
 		t.Fatalf("got %q, want %q", got, want)
 	}
 }
 
 // holdingWorker is a process that runs a tool and waits.
 func holdingWorker() error {
-	r, err := NewRunner(RunnerOptions{})
+	r, err := NewRunner(RunnerOptions{Level: events.Isolation(os.Getenv("CORREX_TEST_LEVEL"))})
 	if err != nil {
 		return err
 	}
@@ -173,7 +205,9 @@ func holdingWorker() error {
 	if err != nil {
 		return err
 	}
-	_, err = r.Run(background, script(os.Getenv("CORREX_TEST_DIR"), daemon+"echo $$ > own; cat pid own > report; sleep 600", timeout))
+	c := script(os.Getenv("CORREX_TEST_DIR"), daemon+"echo up > report; sleep $MARK", timeout)
+	c.Env[1] = os.Getenv("CORREX_TEST_MARK")
+	_, err = r.Run(background, c)
 	return err
 }
 
@@ -181,15 +215,19 @@ func holdingWorker() error {
 // tool may run.
 func TestToolsDieWithTheWorker(t *testing.T) {
 	for name, c := range map[string]struct {
+		level   events.Isolation
 		signal  syscall.Signal
 		timeout time.Duration
 	}{
-		"killed":  {syscall.SIGKILL, time.Hour},
-		"stopped": {syscall.SIGSTOP, 2 * time.Second},
+		"killed":            {events.IsolationFull, syscall.SIGKILL, time.Hour},
+		"stopped":           {events.IsolationFull, syscall.SIGSTOP, 2 * time.Second},
+		"killed, fs-only":   {events.IsolationFSOnly, syscall.SIGKILL, time.Hour},
+		"killed, no level":  {events.IsolationNone, syscall.SIGKILL, time.Hour},
+		"stopped, no level": {events.IsolationNone, syscall.SIGSTOP, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd, pids := startHoldingWorker(t, c.timeout)
+			cmd, pids := startHoldingWorker(t, c.level, c.timeout)
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -201,11 +239,12 @@ func TestToolsDieWithTheWorker(t *testing.T) {
 }
 
 // startHoldingWorker returns a worker whose tool runs, and the processes of that.
-func startHoldingWorker(t *testing.T, timeout time.Duration) (*exec.Cmd, []int) {
+func startHoldingWorker(t *testing.T, level events.Isolation, timeout time.Duration) (*exec.Cmd, []int) {
 	t.Helper()
-	dir := t.TempDir()
+	dir, mark := t.TempDir(), mark()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), childEnv+"=worker", "CORREX_TEST_DIR="+dir, "CORREX_TEST_TIMEOUT="+timeout.String())
+	cmd.Env = append(os.Environ(), childEnv+"=worker", "CORREX_TEST_DIR="+dir, "CORREX_TEST_TIMEOUT="+timeout.String(),
+		"CORREX_TEST_LEVEL="+string(level), "CORREX_TEST_MARK="+mark)
 	if err := unix.Mkfifo(filepath.Join(dir, "report"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -216,23 +255,25 @@ func startHoldingWorker(t *testing.T, timeout time.Duration) (*exec.Cmd, []int) 
 		_ = cmd.Process.Kill() // it may be dead already
 		_ = cmd.Wait()
 	})
-	report, err := os.Open(filepath.Join(dir, "report")) // waits until the script writes it
+	report, err := os.OpenFile(filepath.Join(dir, "report"), os.O_RDWR, 0) // with a writer, so as not to wait for ever
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer report.Close()
-	var pids []int
-	for lines := bufio.NewScanner(report); len(pids) < 2 && lines.Scan(); {
-		pid, err := strconv.Atoi(strings.TrimSpace(lines.Text()))
-		if err != nil {
-			t.Fatal(err)
+	if err := report.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(report).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for { // both sleep, or are about to
+		if pids := alive(t, []string{"", mark}); len(pids) == 2 {
+			return cmd, pids
+		} else if time.Now().After(deadline) {
+			t.Fatalf("processes %v", pids)
 		}
-		pids = append(pids, pid)
 	}
-	if len(pids) != 2 {
-		t.Fatalf("processes %v", pids)
-	}
-	return cmd, pids
 }
 
 func BenchmarkRunnerTrue(b *testing.B) {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -60,6 +61,9 @@ type Command struct {
 // own, while all changes go to Upper, as overlayfs keeps them. Upper and Work are
 // empty directories on one file system.
 type Overlay struct{ Dir, Upper, Work string }
+
+// ErrNoOverlay says that a command's overlay cannot be mounted on this machine.
+var ErrNoOverlay = errors.New("overlayfs cannot be mounted here")
 
 // Limits bound a process. Zero means the default in the comment.
 type Limits struct {

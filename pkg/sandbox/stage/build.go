@@ -1,0 +1,294 @@
+package stage
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attributes of mounts.
+const (
+	nothingRuns = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	readOnly    = nothingRuns | unix.MOUNT_ATTR_RDONLY
+)
+
+// build makes the file system that the program sees, and moves into it. It goes
+// by descriptors: what is to be seen is opened in the old tree, through no
+// symbolic link, before anything is attached to the new one.
+//
+//go:norace
+func (n *inner) build() {
+	_, _ = sys(unix.SYS_UMASK, 0, 0, 0, 0, 0, 0)
+	if _, errno := sys(unix.SYS_MOUNT, z("none\x00"), z("/\x00"), 0, unix.MS_REC|unix.MS_PRIVATE, 0, 0); errno != 0 {
+		n.fail(PrivateMounts, -1, errno)
+	}
+	for i := range n.mounts {
+		n.open(i)
+	}
+	n.void, n.memory = n.makeMemory(nil), n.makeMemory(&n.scratch)
+	for i := range n.nodes {
+		if errno := n.make(&n.nodes[i]); errno != 0 {
+			n.fail(MakeNode, i, errno)
+		}
+	}
+	proc := n.makeProc()
+	n.makeRoot()
+	n.attachAt(proc, "proc\x00", -1)
+	for i := range n.mounts {
+		n.place(i)
+	}
+	n.enter()
+	_, _ = sys(unix.SYS_UMASK, 0o022, 0, 0, 0, 0, 0)
+}
+
+// open makes the source of a mount that comes from outside.
+//
+//go:norace
+func (n *inner) open(i int) {
+	m := &n.mounts[i]
+	attr := uint64(nothingRuns)
+	switch m.Kind {
+	case Overlay:
+		n.openOverlay(i)
+		return
+	case Bind:
+	case Readable:
+		attr = readOnly
+	case Device:
+		attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+	default:
+		return
+	}
+	fd, errno := n.lookUp(here, m.from, 0)
+	if errno != 0 {
+		n.fail(OpenSource, i, errno)
+	}
+	if m.source, errno = clone(fd); errno == 0 {
+		errno = n.setattr(m.source, attr)
+	}
+	if errno != 0 {
+		n.fail(CloneSource, i, errno)
+	}
+	closeFD(fd)
+}
+
+// openOverlay mounts an overlayfs, by descriptors where the kernel takes them.
+//
+//go:norace
+func (n *inner) openOverlay(i int) {
+	m := &n.mounts[i]
+	fs, errno := fsopen("overlay\x00")
+	if errno != 0 {
+		n.fail(MountOverlay, i, errno)
+	}
+	n.layer(i, fs, "lowerdir+\x00", m.from)
+	n.layer(i, fs, "upperdir\x00", m.upper)
+	n.layer(i, fs, "workdir\x00", m.work)
+	if errno := fsconfig(fs, setFlag, z("userxattr\x00"), 0, 0); errno != 0 {
+		n.fail(MountOverlay, i, errno)
+	}
+	if m.source, errno = fsmount(fs, nothingRuns); errno != 0 {
+		n.fail(MountOverlay, i, errno)
+	}
+	closeFD(fs)
+}
+
+//go:norace
+func (n *inner) layer(i int, fs uintptr, key, path string) {
+	fd, errno := n.lookUp(here, path, 0)
+	if errno != 0 {
+		n.fail(OpenSource, i, errno)
+	}
+	if errno := fsconfig(fs, setFD, z(key), 0, fd); errno != 0 {
+		n.fail(MountOverlay, i, errno)
+	}
+	closeFD(fd)
+}
+
+// makeMemory makes a file system in memory, of a size if one is given.
+//
+//go:norace
+func (n *inner) makeMemory(size *string) uintptr {
+	fs, errno := fsopen("tmpfs\x00")
+	if errno == 0 {
+		errno = fsconfig(fs, setString, z("mode\x00"), z("755\x00"), 0)
+	}
+	if errno == 0 && size != nil {
+		errno = fsconfig(fs, setString, z("size\x00"), z(*size), 0)
+	}
+	if errno == 0 && size != nil {
+		errno = fsconfig(fs, setString, z("nr_inodes\x00"), z("65536\x00"), 0)
+	}
+	var fd uintptr
+	if errno == 0 {
+		fd, errno = fsmount(fs, nothingRuns)
+	}
+	if errno != 0 {
+		n.fail(MountMemory, -1, errno)
+	}
+	closeFD(fs)
+	return fd
+}
+
+//go:norace
+func (n *inner) base(b Base) uintptr {
+	if b == Scratch {
+		return n.memory
+	}
+	return n.void
+}
+
+//go:norace
+func (n *inner) make(x *node) syscall.Errno {
+	at := n.base(x.base)
+	var errno syscall.Errno
+	switch x.kind {
+	case "dir":
+		_, errno = sys(unix.SYS_MKDIRAT, at, z(x.path), 0o755, 0, 0, 0)
+	case "open":
+		_, errno = sys(unix.SYS_MKDIRAT, at, z(x.path), 0o1777, 0, 0, 0)
+	case "file":
+		_, errno = sys(unix.SYS_MKNODAT, at, z(x.path), unix.S_IFREG|0o444, 0, 0, 0)
+	case "link":
+		_, errno = sys(unix.SYS_SYMLINKAT, z(x.to), at, z(x.path), 0, 0, 0)
+	}
+	return errno
+}
+
+// makeProc mounts a /proc of this namespace, with the processes and nothing of
+// the machine, and of the processes those that may be looked at.
+//
+//go:norace
+func (n *inner) makeProc() uintptr {
+	fs, errno := fsopen("proc\x00")
+	if errno == 0 {
+		errno = fsconfig(fs, setString, z("subset\x00"), z("pid\x00"), 0)
+	}
+	if errno == 0 {
+		errno = fsconfig(fs, setString, z("hidepid\x00"), z("ptraceable\x00"), 0)
+	}
+	var fd uintptr
+	if errno == 0 {
+		fd, errno = fsmount(fs, readOnly|unix.MOUNT_ATTR_NOEXEC)
+	}
+	if errno != 0 {
+		n.fail(MountProc, -1, errno)
+	}
+	closeFD(fs)
+	return fd
+}
+
+// makeRoot makes the new root: a copy of all mounts, read-only. It is attached
+// somewhere so that more can be attached to it.
+//
+//go:norace
+func (n *inner) makeRoot() {
+	root, errno := n.lookUp(here, "/\x00", 0)
+	if errno == 0 {
+		n.tree, errno = clone(root)
+	}
+	if errno == 0 {
+		errno = n.setattr(n.tree, readOnly)
+	}
+	if errno != 0 {
+		n.fail(CloneRoot, -1, errno)
+	}
+	closeFD(root)
+	at, errno := n.lookUp(here, "/proc\x00", 0)
+	if errno == 0 {
+		errno = attach(n.tree, at)
+	}
+	if errno != 0 {
+		n.fail(Attach, -1, errno)
+	}
+	closeFD(at)
+}
+
+// attachAt puts a mount at a place of the new root.
+//
+//go:norace
+func (n *inner) attachAt(mount uintptr, path string, i int) {
+	at, errno := n.lookUp(n.tree, path, unix.RESOLVE_IN_ROOT)
+	if errno != 0 {
+		n.fail(FindTarget, i, errno)
+	}
+	if errno := attach(mount, at); errno != 0 {
+		n.fail(Attach, i, errno)
+	}
+	closeFD(at)
+}
+
+// place attaches a mount, and lets Landlock allow what it allows.
+//
+//go:norace
+func (n *inner) place(i int) {
+	m := &n.mounts[i]
+	rights := uint64(0)
+	switch m.Kind {
+	case Again, Pin, Cover:
+		m.source = n.inside(i)
+	}
+	switch m.Kind {
+	case Bind, Overlay:
+		rights = writeRights
+	case Device:
+		rights = deviceRights
+	case Cover:
+		if m.Base == Scratch {
+			rights = writeRights
+		}
+	}
+	n.attachAt(m.source, m.to, i)
+	if rights != 0 {
+		if errno := n.allow(m.source, rights); errno != 0 {
+			n.fail(AddRule, i, syscall.Errno(errno))
+		}
+	}
+	closeFD(m.source)
+}
+
+// inside makes the source of a mount that comes from the new root or a base.
+//
+//go:norace
+func (n *inner) inside(i int) uintptr {
+	m := &n.mounts[i]
+	dir, path := n.tree, m.to
+	if m.Kind == Cover {
+		dir, path = n.base(m.Base), m.node
+	}
+	at, errno := n.lookUp(dir, path, unix.RESOLVE_IN_ROOT)
+	if errno != 0 {
+		n.fail(FindTarget, i, errno)
+	}
+	fd, errno := clone(at)
+	if errno == 0 && (m.Kind == Again || m.Kind == Cover && m.Base == Void) {
+		errno = n.setattr(fd, unix.MOUNT_ATTR_RDONLY)
+	}
+	if errno != 0 {
+		n.fail(CloneSource, i, errno)
+	}
+	closeFD(at)
+	return fd
+}
+
+// enter makes the new root the root, and lets go of the old one.
+//
+//go:norace
+func (n *inner) enter() {
+	_, errno := sys(unix.SYS_FCHDIR, n.tree, 0, 0, 0, 0, 0)
+	if errno == 0 {
+		_, errno = sys(unix.SYS_PIVOT_ROOT, z(".\x00"), z(".\x00"), 0, 0, 0, 0)
+	}
+	if errno == 0 {
+		_, errno = sys(unix.SYS_UMOUNT2, z(".\x00"), unix.MNT_DETACH, 0, 0, 0, 0)
+	}
+	if errno == 0 {
+		_, errno = sys(unix.SYS_CHDIR, z("/\x00"), 0, 0, 0, 0, 0)
+	}
+	if errno != 0 {
+		n.fail(PivotRoot, -1, errno)
+	}
+	closeFD(n.tree)
+	closeFD(n.void)
+	closeFD(n.memory)
+}

@@ -1,0 +1,172 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// An inner is all that is needed behind the fork. What it holds is on the heap
+// and stays where it is.
+type inner struct {
+	level    Level
+	network  bool
+	into     bool
+	root     bool // the worker's user is
+	uidMap   string
+	gidMap   string
+	nodes    []node
+	mounts   []mount
+	scratch  string // its size
+	ruleset  uintptr
+	handled  uint64 // the rights that the ruleset speaks of
+	caps     int    // how many the kernel knows
+	count    uint64 // of processes, which process 1 watches over; 0: another does
+	report   uintptr
+	reporter *os.File // the other end
+
+	// The program.
+	path, dir string
+	argv, env []uintptr
+	strings   []string // what argv and env point at
+	limits    [6]limit
+	filter    []Filter
+	program   fprog
+
+	// Room for what system calls take and give.
+	attr      mountAttr
+	how       unix.OpenHow
+	rule      pathBeneath
+	cloneArgs cloneArgs
+	record    record
+	status    uint32
+	mask      uint64
+	action    [8]uint64
+	capHeader unix.CapUserHeader
+	capData   [2]unix.CapUserData
+	poll      unix.PollFd
+	zero      unix.Timespec
+	dirents   [4096]byte
+
+	tree, void, memory uintptr // descriptors of the new root and the bases
+}
+
+type node struct {
+	base     Base
+	path, to string
+	kind     string
+}
+
+type mount struct {
+	Mount
+	from, to          string // Path absolute, and relative to the root
+	node, upper, work string
+	source            uintptr
+}
+
+type limit struct {
+	resource uintptr
+	value    unix.Rlimit
+}
+
+// A fprog is struct sock_fprog.
+type fprog struct {
+	len    uint16
+	filter *Filter
+}
+
+// A pathBeneath is struct landlock_path_beneath_attr, which is packed.
+type pathBeneath struct {
+	allowed uint64
+	parent  int32
+}
+
+// A cloneArgs is struct clone_args.
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// nul ends a string for the kernel.
+func nul(s string) string { return s + "\x00" }
+
+// prepare makes everything that is needed behind the fork.
+func prepare(o Order) (*inner, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	n := &inner{
+		level: o.Level, network: o.Network, into: o.Into, root: uid == 0,
+		uidMap: nul(fmt.Sprintf("%d %d 1", uid, uid)), gidMap: nul(fmt.Sprintf("%d %d 1", gid, gid)),
+		scratch: nul(fmt.Sprint(o.Scratch)), caps: lastCapability() + 1,
+		path: nul(o.Path), dir: nul(o.Dir), filter: o.Filter, reporter: r, report: w.Fd(),
+	}
+	for _, x := range o.Nodes {
+		n.nodes = append(n.nodes, node{base: x.Base, path: nul(x.Path), to: nul(x.To), kind: x.Kind})
+	}
+	for _, m := range o.Mounts {
+		n.mounts = append(n.mounts, mount{
+			Mount: m, from: nul(m.Path), to: nul(m.Path[1:]), node: nul(m.Node), upper: nul(m.Upper), work: nul(m.Work),
+		})
+	}
+	n.argv, n.env = n.vector(o.Argv), n.vector(o.Env)
+	if len(n.filter) > 0 {
+		n.program = fprog{len: uint16(len(n.filter)), filter: &n.filter[0]}
+	}
+	if o.Level != None {
+		if err := n.makeRuleset(o); err != nil {
+			return nil, err
+		}
+	}
+	n.prepareLimits(o.Limits)
+	return n, nil
+}
+
+// vector makes what execve takes.
+func (n *inner) vector(list []string) []uintptr {
+	v := make([]uintptr, 0, len(list)+1)
+	for _, s := range list {
+		s = nul(s)
+		n.strings = append(n.strings, s)
+		v = append(v, uintptr(unsafe.Pointer(unsafe.StringData(s))))
+	}
+	return append(v, 0)
+}
+
+func (n *inner) prepareLimits(l Limits) {
+	n.limits = [...]limit{
+		{unix.RLIMIT_CPU, lower(unix.RLIMIT_CPU, l.CPU)},
+		{unix.RLIMIT_FSIZE, lower(unix.RLIMIT_FSIZE, l.FileSize)},
+		{unix.RLIMIT_NOFILE, lower(unix.RLIMIT_NOFILE, l.OpenFiles)},
+		{unix.RLIMIT_CORE, unix.Rlimit{}},
+		{unix.RLIMIT_AS, lower(unix.RLIMIT_AS, l.AddressSpace)},
+		{unix.RLIMIT_NPROC, lower(unix.RLIMIT_NPROC, l.Processes)},
+	}
+	if n.level != Full {
+		// Outside a namespace of its own the user's other processes would count.
+		_ = unix.Getrlimit(unix.RLIMIT_NPROC, &n.limits[5].value)
+	}
+	n.count = l.Processes
+}
+
+// lower is a limit that does not exceed the present one, which cannot be raised.
+func lower(resource int, value uint64) unix.Rlimit {
+	var now unix.Rlimit
+	if unix.Getrlimit(resource, &now) == nil {
+		value = min(value, now.Max)
+	}
+	return unix.Rlimit{Cur: value, Max: value}
+}
+
+// lastCapability is the highest that this kernel knows.
+func lastCapability() int {
+	for c := unix.CAP_LAST_CAP; ; c++ { // at least those that the library knows
+		if _, _, errno := syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, uintptr(c+1), 0); errno != 0 {
+			return c
+		}
+	}
+}

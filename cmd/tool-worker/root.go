@@ -66,19 +66,23 @@ func (p *program) load(set map[string]config.Flag, level slog.Level) (config.Con
 // options takes the worker's name and builds its tools. The caller closes the
 // home.
 func options(cfg config.Config, logger *slog.Logger) (toolworker.Options, error) {
-	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{})
-	if err != nil {
-		return toolworker.Options{}, err
-	}
 	home, err := workerhome.Open(cfg.State, events.RoleToolWorker, cfg.Worker.Name)
 	if err != nil {
 		return toolworker.Options{}, err
 	}
-	o, err := toolworker.FromConfig(cfg, home, runner, logger)
+	o, err := build(cfg, home, logger)
 	if err != nil {
 		home.Close()
 		return toolworker.Options{}, err
 	}
 	o.Version = cli.Version
 	return o, nil
+}
+
+func build(cfg config.Config, home *workerhome.Home, logger *slog.Logger) (toolworker.Options, error) {
+	runner, err := sandbox.NewRunner(toolworker.RunnerOptions(cfg, home))
+	if err != nil {
+		return toolworker.Options{}, err
+	}
+	return toolworker.FromConfig(cfg, home, runner, logger)
 }

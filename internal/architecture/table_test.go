@@ -17,6 +17,7 @@ var thirdParty = map[string]string{
 	"nats": "github.com/nats-io/nats.go", "nats-server": "github.com/nats-io/nats-server/v2", "nkeys": "github.com/nats-io/nkeys",
 	"watermill": "github.com/ThreeDotsLabs/watermill", "sqlite": "github.com/mattn/go-sqlite3",
 	"cobra": "github.com/spf13/cobra", "yaml": "go.yaml.in/yaml/v3", "jsonschema": "github.com/google/jsonschema-go",
+	"landlock": "github.com/landlock-lsm/go-landlock", "seccomp": "github.com/elastic/go-seccomp-bpf", "net": "golang.org/x/net",
 	"sync": "golang.org/x/sync", "sys": "golang.org/x/sys", "term": "golang.org/x/term",
 }
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"correx/internal/config"
 	"correx/internal/workerhome"
 	"correx/pkg/events"
+	"correx/pkg/sandbox"
 	"correx/pkg/tools"
 )
 
@@ -63,6 +65,16 @@ func (o Options) withDefaults() (Options, error) {
 		o.Concurrency = 4
 	}
 	return o, nil
+}
+
+// RunnerOptions is how processes of tools are confined. What Correx keeps, keys
+// and all, is hidden from them, but for the directory of their invocation.
+func RunnerOptions(cfg config.Config, home *workerhome.Home) sandbox.RunnerOptions {
+	return sandbox.RunnerOptions{
+		Hidden:  []string{cfg.State, home.Dir, filepath.Join(home.Dir, "sandbox")},
+		Scratch: filepath.Join(home.Dir, "sandbox"),
+		Holds:   filepath.Join(home.Dir, "holds"),
+	}
 }
 
 // FromConfig takes over what a configuration says about tool-workers. Runner

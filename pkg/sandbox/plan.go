@@ -51,6 +51,9 @@ func (r *Runner) planFor(c tools.Command) (*plan, error) {
 		p.hide(path, within(roots, path))
 	}
 	readable := append(slices.Clone(r.readable), c.Readable...)
+	if covered(p.ops, c.Path) {
+		readable = append(readable, c.Path) // the program itself is no secret
+	}
 	if c.Network {
 		readable = append(readable, "/etc/resolv.conf")
 	}
@@ -124,6 +127,11 @@ func within(roots []string, path string) string {
 		}
 	}
 	return best
+}
+
+// covered tells whether a path is in what a cover hides.
+func covered(ops []op, path string) bool {
+	return slices.ContainsFunc(ops, func(o op) bool { return o.Kind == stage.Cover && below(o.Path, path) })
 }
 
 // below compares whole components.

@@ -20,7 +20,7 @@ func (r *Runner) rulesFor(c tools.Command) []stage.Rule {
 		}
 	}
 	rules := carve("/", hidden, false)
-	for _, path := range slices.Concat(r.readable, c.Readable) {
+	for _, path := range slices.Concat(r.readable, c.Readable, []string{c.Path}) {
 		rules = append(rules, stage.Rule{Path: path})
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {

@@ -29,7 +29,8 @@ type ShellTool struct {
 	timeout     time.Duration
 	workingDir  string
 	environment []string // names
-	writable    []string
+	writable    []string // where no executable may be
+	roots       []string // what a program may change
 }
 
 func newShell(c Config) (*ShellTool, error) {
@@ -59,7 +60,7 @@ func newShell(c Config) (*ShellTool, error) {
 			faults = append(faults, roots.Close())
 		}
 	}
-	t.writable = writableDirs(c, t.workingDir)
+	t.writable, t.roots = writableDirs(c, t.workingDir), changeableDirs(c, t.workingDir)
 	for _, entry := range s.AllowedExecutables {
 		faults = append(faults, t.allow(entry, set(strings.Join(s.Interpreters, " "))))
 	}
@@ -210,7 +211,7 @@ func (t *ShellTool) Execute(ctx context.Context, r events.ToolRequest) ToolResul
 		dir = home
 	}
 	exit, err := t.runner.Run(ctx, Command{
-		Path: x.path, Argv: argv, Env: t.env(home), Dir: dir, Timeout: t.timeout, Writable: append(slices.Clone(t.writable), home),
+		Path: x.path, Argv: argv, Env: t.env(home), Dir: dir, Timeout: t.timeout, Writable: append(slices.Clone(t.roots), home),
 	})
 	if err != nil {
 		f := fail(r, fmt.Sprintf("shell: %s could not be started: %v", argv[0], err))

@@ -27,6 +27,25 @@ func writableDirs(c Config, workingDir string) []string {
 	return out
 }
 
+// changeableDirs are the real paths of the directories that a program may change:
+// those of the tools that write, and the one that it works in. The worker's own
+// are not among them.
+func changeableDirs(c Config, workingDir string) []string {
+	var out []string
+	for _, d := range slices.Concat(c.FileWrite.AllowedPaths, c.FileEdit.AllowedPaths, []string{workingDir}) {
+		if d == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(d); err == nil {
+			d = abs
+		}
+		if real, err := filepath.EvalSymlinks(d); err == nil && !slices.Contains(out, real) {
+			out = append(out, real)
+		}
+	}
+	return out
+}
+
 // checkVariable refuses variables that make programs run other code, or that the
 // tool sets itself.
 func checkVariable(name string) error {

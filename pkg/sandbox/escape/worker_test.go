@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -105,8 +106,10 @@ func runAt(g greeting, r request) outcome {
 }
 
 // runnerAt makes the Runner of a level, or says why this machine has none.
-func runnerAt(_ greeting, l level) (*sandbox.Runner, error) {
-	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{})
+func runnerAt(g greeting, l level) (*sandbox.Runner, error) {
+	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{
+		Level: events.Isolation(l), Hidden: []string{g.State}, Scratch: filepath.Join(g.State, "sandbox"),
+	})
 	if err != nil {
 		return nil, err
 	}

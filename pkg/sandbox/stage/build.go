@@ -12,45 +12,14 @@ const (
 	readOnly    = nothingRuns | unix.MOUNT_ATTR_RDONLY
 )
 
-// build makes the file system that the program sees, and moves into it. It goes
-// by descriptors: what is to be seen is opened in the old tree, through no
-// symbolic link, before anything is attached to the new one.
-//
-//go:norace
-func (n *inner) build() {
-	_, _ = sys(unix.SYS_UMASK, 0, 0, 0, 0, 0, 0)
-	if _, errno := sys(unix.SYS_MOUNT, z("none\x00"), z("/\x00"), 0, unix.MS_REC|unix.MS_PRIVATE, 0, 0); errno != 0 {
-		n.fail(PrivateMounts, -1, errno)
-	}
-	for i := range n.mounts {
-		n.open(i)
-	}
-	n.void, n.memory = n.makeMemory(nil), n.makeMemory(&n.scratch)
-	for i := range n.nodes {
-		if errno := n.make(&n.nodes[i]); errno != 0 {
-			n.fail(MakeNode, i, errno)
-		}
-	}
-	proc := n.makeProc()
-	n.makeRoot()
-	n.attachAt(proc, "proc\x00", -1)
-	for i := range n.mounts {
-		n.place(i)
-	}
-	n.enter()
-	_, _ = sys(unix.SYS_UMASK, 0o022, 0, 0, 0, 0, 0)
-}
-
 // open makes the source of a mount that comes from outside.
 //
 //go:norace
+//go:nosplit
 func (n *inner) open(i int) {
 	m := &n.mounts[i]
 	attr := uint64(nothingRuns)
 	switch m.Kind {
-	case Overlay:
-		n.openOverlay(i)
-		return
 	case Bind:
 	case Readable:
 		attr = readOnly
@@ -75,6 +44,7 @@ func (n *inner) open(i int) {
 // openOverlay mounts an overlayfs, by descriptors where the kernel takes them.
 //
 //go:norace
+//go:nosplit
 func (n *inner) openOverlay(i int) {
 	m := &n.mounts[i]
 	fs, errno := fsopen("overlay\x00")
@@ -94,6 +64,7 @@ func (n *inner) openOverlay(i int) {
 }
 
 //go:norace
+//go:nosplit
 func (n *inner) layer(i int, fs uintptr, key, path string) {
 	fd, errno := n.lookUp(here, path, 0)
 	if errno != 0 {
@@ -108,6 +79,7 @@ func (n *inner) layer(i int, fs uintptr, key, path string) {
 // makeMemory makes a file system in memory, of a size if one is given.
 //
 //go:norace
+//go:nosplit
 func (n *inner) makeMemory(size *string) uintptr {
 	fs, errno := fsopen("tmpfs\x00")
 	if errno == 0 {
@@ -131,6 +103,7 @@ func (n *inner) makeMemory(size *string) uintptr {
 }
 
 //go:norace
+//go:nosplit
 func (n *inner) base(b Base) uintptr {
 	if b == Scratch {
 		return n.memory
@@ -139,6 +112,7 @@ func (n *inner) base(b Base) uintptr {
 }
 
 //go:norace
+//go:nosplit
 func (n *inner) make(x *node) syscall.Errno {
 	at := n.base(x.base)
 	var errno syscall.Errno
@@ -159,6 +133,7 @@ func (n *inner) make(x *node) syscall.Errno {
 // the machine, and of the processes those that may be looked at.
 //
 //go:norace
+//go:nosplit
 func (n *inner) makeProc() uintptr {
 	fs, errno := fsopen("proc\x00")
 	if errno == 0 {
@@ -182,6 +157,7 @@ func (n *inner) makeProc() uintptr {
 // somewhere so that more can be attached to it.
 //
 //go:norace
+//go:nosplit
 func (n *inner) makeRoot() {
 	root, errno := n.lookUp(here, "/\x00", 0)
 	if errno == 0 {
@@ -207,6 +183,7 @@ func (n *inner) makeRoot() {
 // attachAt puts a mount at a place of the new root.
 //
 //go:norace
+//go:nosplit
 func (n *inner) attachAt(mount uintptr, path string, i int) {
 	at, errno := n.lookUp(n.tree, path, unix.RESOLVE_IN_ROOT)
 	if errno != 0 {
@@ -221,6 +198,7 @@ func (n *inner) attachAt(mount uintptr, path string, i int) {
 // place attaches a mount, and lets Landlock allow what it allows.
 //
 //go:norace
+//go:nosplit
 func (n *inner) place(i int) {
 	m := &n.mounts[i]
 	rights := uint64(0)
@@ -250,6 +228,7 @@ func (n *inner) place(i int) {
 // inside makes the source of a mount that comes from the new root or a base.
 //
 //go:norace
+//go:nosplit
 func (n *inner) inside(i int) uintptr {
 	m := &n.mounts[i]
 	dir, path := n.tree, m.to
@@ -274,6 +253,7 @@ func (n *inner) inside(i int) uintptr {
 // enter makes the new root the root, and lets go of the old one.
 //
 //go:norace
+//go:nosplit
 func (n *inner) enter() {
 	_, errno := sys(unix.SYS_FCHDIR, n.tree, 0, 0, 0, 0, 0)
 	if errno == 0 {

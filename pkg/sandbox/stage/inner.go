@@ -47,6 +47,7 @@ func (n *inner) launch() (int, error) {
 // runs in the child.
 //
 //go:norace
+//go:nosplit
 //go:noinline
 func (n *inner) forkOff() (uintptr, syscall.Errno) {
 	n.mask = ^uint64(0)
@@ -67,6 +68,7 @@ func (n *inner) forkOff() (uintptr, syscall.Errno) {
 }
 
 //go:norace
+//go:nosplit
 func (n *inner) fork() (uintptr, syscall.Errno) {
 	if n.into {
 		return sys(unix.SYS_CLONE3, ptr(&n.cloneArgs), unsafe.Sizeof(n.cloneArgs), 0, 0, 0, 0)
@@ -87,11 +89,40 @@ func use(b *[32 << 10]byte) { b[0], b[len(b)-1] = 1, 1 }
 
 // first is process 1. It does not return.
 //
+// It makes the file system that the program sees, and moves into it. It goes by
+// descriptors: what is to be seen is opened in the old tree, through no symbolic
+// link, before anything is attached to the new one.
+//
 //go:norace
+//go:nosplit
 func (n *inner) first() {
 	n.watchParent()
 	n.mapUser()
-	n.build()
+	_, _ = sys(unix.SYS_UMASK, 0, 0, 0, 0, 0, 0)
+	if _, errno := sys(unix.SYS_MOUNT, z("none\x00"), z("/\x00"), 0, unix.MS_REC|unix.MS_PRIVATE, 0, 0); errno != 0 {
+		n.fail(PrivateMounts, -1, errno)
+	}
+	for i := range n.mounts {
+		if n.mounts[i].Kind == Overlay {
+			n.openOverlay(i)
+		} else {
+			n.open(i)
+		}
+	}
+	n.void, n.memory = n.makeMemory(nil), n.makeMemory(&n.scratch)
+	for i := range n.nodes {
+		if errno := n.make(&n.nodes[i]); errno != 0 {
+			n.fail(MakeNode, i, errno)
+		}
+	}
+	proc := n.makeProc()
+	n.makeRoot()
+	n.attachAt(proc, "proc\x00", -1)
+	for i := range n.mounts {
+		n.place(i)
+	}
+	n.enter()
+	_, _ = sys(unix.SYS_UMASK, 0o022, 0, 0, 0, 0, 0)
 	n.dropCapabilities()
 	n.watchParent() // what changes credentials may forget it
 	n.resetSignals()
@@ -112,6 +143,7 @@ func (n *inner) first() {
 // has not died already: then nobody would read what is reported.
 //
 //go:norace
+//go:nosplit
 func (n *inner) watchParent() {
 	if _, errno := sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0); errno != 0 {
 		n.fail(WatchParent, -1, errno)
@@ -121,6 +153,7 @@ func (n *inner) watchParent() {
 // mapUser maps the worker's user and group to themselves, and nobody else.
 //
 //go:norace
+//go:nosplit
 func (n *inner) mapUser() {
 	// Files in /proc/self belong to this user only while it may be looked at.
 	_, _ = sys(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0, 0)
@@ -140,6 +173,7 @@ func (n *inner) mapUser() {
 // not even notice what comes from inside.
 //
 //go:norace
+//go:nosplit
 func (n *inner) resetSignals() {
 	n.action = [8]uint64{}
 	for s := uintptr(1); s <= 64; s++ {
@@ -150,6 +184,7 @@ func (n *inner) resetSignals() {
 // reapUntil takes in all that dies, until the program does.
 //
 //go:norace
+//go:nosplit
 func (n *inner) reapUntil(program uintptr) {
 	for {
 		pid, errno := sys(unix.SYS_WAIT4, ^uintptr(0), ptr(&n.status), 0, 0, 0, 0)

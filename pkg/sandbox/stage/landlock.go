@@ -67,6 +67,7 @@ func rightsOf(r Rule, handled landlock.AccessFSSet) landlock.Rule {
 // allow adds a rule behind the fork.
 //
 //go:norace
+//go:nosplit
 func (n *inner) allow(fd uintptr, rights uint64) (errno uintptr) {
 	n.rule = pathBeneath{allowed: rights & n.handled, parent: int32(fd)}
 	_, e := sys(unix.SYS_LANDLOCK_ADD_RULE, n.ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, ptr(&n.rule), 0, 0, 0)

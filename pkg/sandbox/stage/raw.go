@@ -8,12 +8,15 @@ import (
 )
 
 // What is in this file is called after the fork. It must not allocate, block in
-// the scheduler, or start anything.
+// the scheduler, or start anything. Nor may it look whether the stack must grow,
+// as every function does that is not marked nosplit: that is also where Go asks a
+// goroutine to make room for another, and here nobody would ever wake it again.
 
 // here is AT_FDCWD.
 const here = ^uintptr(99)
 
 //go:norace
+//go:nosplit
 func sys(nr, a, b, c, d, e, f uintptr) (uintptr, syscall.Errno) {
 	for {
 		r, _, errno := syscall.RawSyscall6(nr, a, b, c, d, e, f)
@@ -27,17 +30,20 @@ func sys(nr, a, b, c, d, e, f uintptr) (uintptr, syscall.Errno) {
 // does not move.
 //
 //go:norace
+//go:nosplit
 func z(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
 
 // ptr is the address of something on the heap, which does not move.
 //
 //go:norace
+//go:nosplit
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // A mountAttr is struct mount_attr.
 type mountAttr struct{ set, clear, propagation, userns uint64 }
 
 //go:norace
+//go:nosplit
 func (n *inner) setattr(fd uintptr, attr uint64) syscall.Errno {
 	n.attr = mountAttr{set: attr}
 	_, errno := sys(unix.SYS_MOUNT_SETATTR, fd, z("\x00"), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, ptr(&n.attr), unsafe.Sizeof(n.attr), 0)
@@ -47,6 +53,7 @@ func (n *inner) setattr(fd uintptr, attr uint64) syscall.Errno {
 // clone makes a detached copy of the mounts at a descriptor.
 //
 //go:norace
+//go:nosplit
 func clone(fd uintptr) (uintptr, syscall.Errno) {
 	return sys(unix.SYS_OPEN_TREE, fd, z("\x00"), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC, 0, 0, 0)
 }
@@ -54,6 +61,7 @@ func clone(fd uintptr) (uintptr, syscall.Errno) {
 // attach puts a detached mount at a descriptor.
 //
 //go:norace
+//go:nosplit
 func attach(mount, at uintptr) syscall.Errno {
 	_, errno := sys(unix.SYS_MOVE_MOUNT, mount, z("\x00"), at, z("\x00"), unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH, 0)
 	return errno
@@ -62,12 +70,14 @@ func attach(mount, at uintptr) syscall.Errno {
 // lookUp opens a path, through no symbolic link, without looking at what it is.
 //
 //go:norace
+//go:nosplit
 func (n *inner) lookUp(dir uintptr, path string, resolve uint64) (uintptr, syscall.Errno) {
 	n.how = unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_SYMLINKS}
 	return sys(unix.SYS_OPENAT2, dir, z(path), ptr(&n.how), unsafe.Sizeof(n.how), 0, 0)
 }
 
 //go:norace
+//go:nosplit
 func closeFD(fd uintptr) { _, _ = sys(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
 
 // Of fsconfig.
@@ -79,17 +89,20 @@ const (
 )
 
 //go:norace
+//go:nosplit
 func fsopen(kind string) (uintptr, syscall.Errno) {
 	return sys(unix.SYS_FSOPEN, z(kind), unix.FSOPEN_CLOEXEC, 0, 0, 0, 0)
 }
 
 //go:norace
+//go:nosplit
 func fsconfig(fs uintptr, cmd uintptr, key, value uintptr, aux uintptr) syscall.Errno {
 	_, errno := sys(unix.SYS_FSCONFIG, fs, cmd, key, value, aux, 0)
 	return errno
 }
 
 //go:norace
+//go:nosplit
 func fsmount(fs uintptr, attr uintptr) (uintptr, syscall.Errno) {
 	if errno := fsconfig(fs, create, 0, 0, 0); errno != 0 {
 		return 0, errno
@@ -98,6 +111,7 @@ func fsmount(fs uintptr, attr uintptr) (uintptr, syscall.Errno) {
 }
 
 //go:norace
+//go:nosplit
 func writeFile(path string, data string) syscall.Errno {
 	fd, errno := sys(unix.SYS_OPENAT, here, z(path), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {

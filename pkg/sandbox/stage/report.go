@@ -19,6 +19,7 @@ const (
 )
 
 //go:norace
+//go:nosplit
 func (n *inner) tell(kind, a, b uint32) {
 	n.record = record{kind, a, b}
 	_, _ = sys(unix.SYS_WRITE, n.report, ptr(&n.record), unsafe.Sizeof(n.record), 0, 0, 0)
@@ -27,12 +28,17 @@ func (n *inner) tell(kind, a, b uint32) {
 // fail reports a fault and ends this process.
 //
 //go:norace
+//go:nosplit
 func (n *inner) fail(step Step, index int, errno syscall.Errno) {
-	n.tell(faultReport, uint32(step)|uint32(index+1)<<8, uint32(errno))
-	exit(1)
+	n.record = record{faultReport, uint32(step) | uint32(index+1)<<8, uint32(errno)}
+	_, _ = sys(unix.SYS_WRITE, n.report, ptr(&n.record), unsafe.Sizeof(n.record), 0, 0, 0)
+	for {
+		_, _ = sys(unix.SYS_EXIT_GROUP, 1, 0, 0, 0, 0, 0)
+	}
 }
 
 //go:norace
+//go:nosplit
 func exit(code uintptr) {
 	for {
 		_, _ = sys(unix.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)

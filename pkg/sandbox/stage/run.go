@@ -23,7 +23,7 @@ func init() {
 	}
 	runtime.LockOSThread() // the program dies with the thread that started it
 	debug.SetGCPercent(-1) // what is prepared for the fork stays; a stage is small and short
-	syscall.Exit(run()) // not os.Exit, at which the race detector waits for a second
+	syscall.Exit(run())    // not os.Exit, at which the race detector waits for a second
 }
 
 func run() int {

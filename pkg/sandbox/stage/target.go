@@ -12,6 +12,7 @@ const securebits = 1 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 // dropCapabilities gives up all capabilities, and the possibility of getting any.
 //
 //go:norace
+//go:nosplit
 func (n *inner) dropCapabilities() {
 	if n.level == Full || n.root {
 		if _, errno := sys(unix.SYS_PRCTL, unix.PR_SET_SECUREBITS, securebits, 0, 0, 0, 0); errno != 0 {
@@ -34,6 +35,7 @@ func (n *inner) dropCapabilities() {
 // become makes this process the program. It does not return.
 //
 //go:norace
+//go:nosplit
 func (n *inner) become() {
 	if n.level != Full {
 		n.watchParent()
@@ -67,6 +69,7 @@ func (n *inner) become() {
 // restrict enters Landlock and seccomp.
 //
 //go:norace
+//go:nosplit
 func (n *inner) restrict() {
 	if _, errno := sys(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
 		n.fail(NoNewPrivileges, -1, errno)

@@ -29,7 +29,7 @@ type attempt struct {
 	by        who
 	from      level  // where it must succeed; plain unless it is aimed at the Runner itself
 	mayRefuse string // why a machine may refuse it even without a sandbox
-	times     int    // how often it is made, if more than once: then it need not start each time
+	times     int    // how often it is made; if that is said, it may be refused its start
 	open      string // why it is not held: part of the documentation
 }
 

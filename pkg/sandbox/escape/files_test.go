@@ -72,7 +72,7 @@ func fileAttempts() []attempt {
 		{name: "write through the root of the parent in /proc", escaped: changedVictim, inside: func(s *site) error {
 			return scribble(fmt.Sprintf("/proc/%d/root%s", os.Getppid(), s.victim()))
 		}},
-	}, metadataAttempts()...)
+	}, append(metadataAttempts(), otherAttempts()...)...)
 }
 
 // metadataAttempts change files outside without writing them.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -64,11 +65,10 @@ func (r *role) mkdir(t testing.TB, dir string) {
 	r.own(t, dir)
 }
 
-// roles are root and a user, or the user alone who runs the tests. Their
-// directories are in none that a sandbox hides as a whole.
+// roles are root and a user, or the user alone who runs the tests.
 func roles(t testing.TB) []*role {
 	t.Helper()
-	top, err := os.MkdirTemp("/var/tmp", "correx-escape-")
+	top, err := os.MkdirTemp(ground(t), "escape-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +95,28 @@ func roles(t testing.TB) []*role {
 		r.start()
 	}
 	return all
+}
+
+// ground is a directory for all sites, in none that a sandbox hides as a whole, as
+// it does /tmp: what is outside has to be held, not only out of sight. A user has
+// to reach it.
+func ground(t testing.TB) string {
+	t.Helper()
+	cache, err := filepath.EvalSymlinks(filepath.Join(testenv.Root(), ".cache"))
+	for _, dir := range []string{cache, "/srv", "/opt", "/var/lib"} {
+		if err == nil && !strings.HasPrefix(dir, "/tmp/") && (os.Geteuid() != 0 || open(dir)) {
+			return dir
+		}
+		err = nil
+	}
+	t.Fatal("there is no directory that a user can reach")
+	return ""
+}
+
+// open tells whether everybody may pass through a directory and all above it.
+func open(dir string) bool {
+	fi, err := os.Stat(dir)
+	return err == nil && fi.Mode()&0o001 != 0 && (dir == "/" || open(filepath.Dir(dir)))
 }
 
 // fill makes what must not be read.

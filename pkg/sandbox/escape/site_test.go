@@ -35,6 +35,7 @@ type site struct {
 	shared  []byte // memory that the test shares
 	role    *role
 	network string // on which somebody outside listens
+	reader  int    // of a named pipe outside
 	heard   <-chan string
 	ended   <-chan struct{} // closed when the victim has ended
 	level   level

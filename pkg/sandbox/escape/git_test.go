@@ -53,6 +53,23 @@ func gitAttempts() []attempt {
 			s.role.mkdir(t, filepath.Join(s.Work, "hooks"))
 			s.link(t, "../hooks", filepath.Join(s.Work, ".git", "hooks"))
 		}, escaped: appears(at(".git", "hooks", "post-checkout")), inside: func(*site) error { return write("hooks/post-checkout") }},
+		{name: "write a hook where core.hooksPath is a directory of the workspace", prepare: func(t testing.TB, s *site) {
+			repository(t, s)
+			asRole(t, s, "git", "config", "core.hooksPath", "tools/hooks")
+			s.role.mkdir(t, filepath.Join(s.Work, "tools", "hooks"))
+		}, escaped: appears(at("tools", "hooks", "post-checkout")), inside: func(*site) error { return write("tools/hooks/post-checkout") }},
+		{name: "write a file of the workspace that .git/config includes", prepare: func(t testing.TB, s *site) {
+			repository(t, s)
+			asRole(t, s, "git", "config", "include.path", "../gitconfig")
+			s.put(t, filepath.Join(s.Work, "gitconfig"), untouched)
+		}, escaped: evilIn("gitconfig"), inside: func(*site) error { return scribbleEvil("gitconfig") }},
+		{name: "write a hook of a repository below the workspace", prepare: nested("sub"), escaped: appears(at("sub", ".git", "hooks", "post-checkout")),
+			inside: func(*site) error { return write("sub/.git/hooks/post-checkout") }},
+		{name: "write a hook of a repository far below the workspace", prepare: nested("a/b/c/d/e"), escaped: appears(at("a/b/c/d/e", ".git", "hooks", "post-checkout")),
+			inside: func(*site) error { return write("a/b/c/d/e/.git/hooks/post-checkout") },
+			open:   "repositories are looked for in the workspace and three directories down."},
+		{name: "make a repository in a directory of its own", escaped: evilIn("mine/.git/config"), inside: func(*site) error { return write("mine/.git/config") },
+			open: "a directory that it made is its own, with all that is in it: look before you use git in one."},
 		{name: "write a file that the configuration protects", prepare: protected, command: protects("settings.json"),
 			escaped: evilIn("settings.json"), inside: func(*site) error { return scribbleEvil("settings.json") }},
 		{name: "replace a file that the configuration protects", prepare: protected, command: protects("settings.json"),
@@ -112,6 +129,15 @@ func evilIn(name string) func(testing.TB, *site, outcome) bool {
 }
 
 func protected(t testing.TB, s *site) { s.put(t, filepath.Join(s.Work, "settings.json"), untouched) }
+
+// nested makes a repository below the workspace.
+func nested(dir string) func(testing.TB, *site) {
+	return func(t testing.TB, s *site) {
+		s.role.mkdir(t, filepath.Join(s.Work, dir))
+		asRole(t, s, "git", "init", "-q", "--template=", dir)
+		s.role.mkdir(t, filepath.Join(s.Work, dir, ".git", "hooks"))
+	}
+}
 
 func protects(name string) func(*tools.Command, *site) {
 	return func(c *tools.Command, s *site) { c.ReadOnly = append(c.ReadOnly, filepath.Join(s.Work, name)) }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"correx/internal/testenv"
 )
 
@@ -104,7 +106,8 @@ func ground(t testing.TB) string {
 	t.Helper()
 	cache, err := filepath.EvalSymlinks(filepath.Join(testenv.Root(), ".cache"))
 	for _, dir := range []string{cache, "/srv", "/opt", "/var/lib"} {
-		if err == nil && !strings.HasPrefix(dir, "/tmp/") && (os.Geteuid() != 0 || open(dir)) {
+		hidden := strings.HasPrefix(dir, "/tmp/") || strings.HasPrefix(dir, "/var/tmp/")
+		if err == nil && !hidden && unix.Access(dir, unix.W_OK) == nil && (os.Geteuid() != 0 || open(dir)) {
 			return dir
 		}
 		err = nil

@@ -31,6 +31,7 @@ type attempt struct {
 	mayRefuse string // why a machine may refuse it even without a sandbox
 	times     int    // how often it is made; if that is said, it may be refused its start
 	open      string // why it is not held: part of the documentation
+	openTo    who    // who is not held, if not everybody
 }
 
 // base is the level at which the attempt must succeed.
@@ -39,6 +40,11 @@ func (a attempt) base() level {
 		return plain
 	}
 	return a.from
+}
+
+// mayEscape tells whether it is known that a role is not held.
+func (a attempt) mayEscape(r *role) bool {
+	return a.open != "" && (a.openTo == anybody || (a.openTo == rootOnly) == (r.uid == 0))
 }
 
 // A who says as whom an attempt makes sense.

@@ -75,7 +75,7 @@ func tryAs(t *testing.T, a attempt, r *role) verdict {
 			if l == a.base() && got == held {
 				v.absent = absence(t, a, r, o)
 			}
-			if l == full && got == escapes && a.open == "" {
+			if l == full && got == escapes && !a.mayEscape(r) {
 				t.Errorf("it is not held; it said: %s", o.summary())
 			}
 		})

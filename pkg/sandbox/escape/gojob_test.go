@@ -21,7 +21,7 @@ var goFiles = map[string]string{
 
 // goEnv is what the go command needs where there is no network and no home.
 func goEnv(cache string) []string {
-	return []string{"GOCACHE=" + cache, "GOPATH=" + filepath.Join(filepath.Dir(cache), "go"), "GOFLAGS=-mod=mod -p=2", "GOTOOLCHAIN=local", "GOPROXY=off", "GOTELEMETRY=off", "CGO_ENABLED=0"}
+	return []string{"GOCACHE=" + cache, "GOPATH=" + filepath.Join(filepath.Dir(cache), "go"), "GOFLAGS=-mod=mod -p=2 -buildvcs=false", "GOTOOLCHAIN=local", "GOPROXY=off", "GOTELEMETRY=off", "CGO_ENABLED=0"}
 }
 
 // goModule puts the module into the workspace, and a cache that has the standard

@@ -30,7 +30,7 @@ func limitAttempts() []attempt {
 		{name: "take all memory by files in /tmp and /dev/shm", command: limited(tools.Limits{Memory: 128 * mib, FileSize: 512 * mib}), escaped: prints("all fits"),
 			script: `for dir in /tmp /dev/shm; do head -c 300M /dev/zero >$dir/$MARK && n="$n."; done; rm -f /tmp/$MARK /dev/shm/$MARK; [ "$n" = .. ] && echo all fits`},
 		{name: "compute without end", command: limited(tools.Limits{CPU: 1}), inside: func(*site) error {
-			for spent() < 2500*time.Millisecond {
+			for spent() < 1800*time.Millisecond {
 				for i := range 1 << 20 {
 					_ = math.Sqrt(float64(i))
 				}

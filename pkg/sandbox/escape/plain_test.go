@@ -26,7 +26,7 @@ func runPlain(r request) outcome {
 		return o
 	}
 	asked := time.AfterFunc(c.Timeout, func() { _ = cmd.Process.Signal(unix.SIGTERM) })
-	given := time.AfterFunc(c.Timeout+time.Second, func() {
+	given := time.AfterFunc(c.Timeout+time.Second/2, func() {
 		_ = cmd.Process.Signal(unix.SIGCONT)
 		_ = cmd.Process.Kill()
 	})

@@ -21,6 +21,7 @@ type job struct {
 	want    string            // in what it prints
 	files   map[string]string // in the workspace afterwards
 	change  func(c *tools.Command, s *site)
+	only    level // where it is less everywhere else
 }
 
 // TestPrograms runs what people's agents run: at every level all of it has to
@@ -29,6 +30,9 @@ func TestPrograms(t *testing.T) {
 	for _, r := range roles(t) {
 		for _, j := range jobs() {
 			for _, l := range []level{none, fsOnly, full} {
+				if j.only != "" && j.only != l {
+					continue
+				}
 				t.Run(r.name+"/"+j.name+"/"+string(l), func(t *testing.T) { j.try(t, r, l) })
 			}
 		}

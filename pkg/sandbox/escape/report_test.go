@@ -44,7 +44,7 @@ func report(t *testing.T, a attempt, vs verdicts) {
 		return
 	}
 	for i, got := range row {
-		if got != "" && want[i] != "" && got != want[i] {
+		if got != "" && want[i] != "" && got != want[i] && a.open == "" {
 			t.Errorf("docs/sandbox.md says %q for %q in column %d, and it is %q; look why, then run with -update", want[i], a.name, i, got)
 		}
 	}
@@ -139,13 +139,13 @@ func finish() error {
 
 // merged is a row of this run, with what an older one knew besides.
 func merged(now, old []string) []string {
+	known := len(old) == 1+len(levels)
 	switch {
-	case len(old) != 1+len(levels):
-		old = slices.Repeat([]string{""}, 1+len(levels))
-	case now == nil, now[0] == "–":
-		return old
-	}
-	if now == nil {
+	case !known && now == nil:
+		return slices.Repeat([]string{""}, 1+len(levels))
+	case !known:
+		return now
+	case now == nil, now[0] == "–" && old[0] != "":
 		return old
 	}
 	row := slices.Clone(now)

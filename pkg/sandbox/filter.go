@@ -122,6 +122,14 @@ func prologue(arch uint32, network bool) []bpf.Instruction {
 		kill,
 		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: lastKnown, SkipFalse: 1},
 		bpf.RetConstant{Val: uint32(noSuchCall)},
+		// One of a pair of datagram sockets can be turned towards any other socket.
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKETPAIR, SkipFalse: 6},
+		argument(1),
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}, // the type, without flags
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1},
+		refuse,
+		allow,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_IOCTL, SkipFalse: 5},
 		argument(1),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},

@@ -121,8 +121,13 @@ func repositories(root string) []string {
 	return out
 }
 
-// hooks are paths in root that the repository in dir takes its hooks or itself
-// from, other than .git.
+// gitRuns are settings that name a program.
+var gitRuns = []string{
+	"fsmonitor", "textconv", "clean", "smudge", "process", "command", "driver", "external", "sshcommand", "editor", "pager", "askpass", "helper",
+}
+
+// hooks are paths in root that the repository in dir takes its hooks, its settings
+// or itself from, other than .git.
 func hooks(root, dir string) []string {
 	git := filepath.Join(dir, ".git")
 	var out []string
@@ -148,8 +153,22 @@ func hooks(root, dir string) []string {
 	}
 	text, _ := readSmall(filepath.Join(git, "config"))
 	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(line, "="); ok && strings.EqualFold(strings.TrimSpace(name), "hooksPath") {
-			keep(strings.Trim(strings.TrimSpace(value), `"`))
+		name, value, ok := strings.Cut(line, "=")
+		if value = strings.Trim(strings.TrimSpace(value), `"`); !ok || value == "" {
+			continue
+		}
+		switch name = strings.ToLower(strings.TrimSpace(name)); {
+		case name == "hookspath":
+			keep(value)
+		case name == "path" && !filepath.IsAbs(value): // of what is included
+			keep(filepath.Join(git, value))
+		case name == "path":
+			keep(value)
+		case slices.Contains(gitRuns, name):
+			program, _, _ := strings.Cut(value, " ")
+			if _, err := os.Lstat(filepath.Join(dir, program)); err == nil && strings.Contains(program, "/") {
+				keep(program)
+			}
 		}
 	}
 	return out

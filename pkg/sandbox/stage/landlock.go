@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -40,7 +41,24 @@ func (n *inner) makeRuleset(o Order) error {
 	if o.Level == Full {
 		rules = append(rules, landlock.PathAccess(landlock.AccessFSSet(readRights), "/"))
 	}
+	var opened []int
+	defer func() {
+		for _, fd := range opened {
+			_ = unix.Close(fd)
+		}
+	}()
 	for _, r := range o.Rules {
+		if r.Write {
+			fd, err := openWritable(r.Path)
+			if err == unix.ENOENT {
+				continue
+			}
+			if err != nil {
+				return &Fault{Step: MakeRuleset, Path: r.Path, Errno: err.(syscall.Errno)}
+			}
+			opened = append(opened, fd)
+			r.Path = fmt.Sprintf("/proc/self/fd/%d", fd)
+		}
 		rules = append(rules, rightsOf(r, c.HandledAccessFS))
 	}
 	fd, _, err := c.NewRulesetFD(rules...)
@@ -49,6 +67,12 @@ func (n *inner) makeRuleset(o Order) error {
 	}
 	n.ruleset = uintptr(fd)
 	return nil
+}
+
+// openWritable is a descriptor of what may be written, which is reached through no
+// symbolic link: a tool could just have put one there.
+func openWritable(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
 
 func rightsOf(r Rule, handled landlock.AccessFSSet) landlock.Rule {

@@ -63,6 +63,11 @@ func gitAttempts() []attempt {
 			asRole(t, s, "git", "config", "include.path", "../gitconfig")
 			s.put(t, filepath.Join(s.Work, "gitconfig"), untouched)
 		}, escaped: evilIn("gitconfig"), inside: func(*site) error { return scribbleEvil("gitconfig") }},
+		{name: "write a program of the workspace that .git/config has git run", prepare: func(t testing.TB, s *site) {
+			repository(t, s)
+			asRole(t, s, "git", "config", "core.fsmonitor", "tools/monitor --quick")
+			s.put(t, filepath.Join(s.Work, "tools", "monitor"), untouched)
+		}, escaped: evilIn("tools/monitor"), inside: func(*site) error { return scribbleEvil("tools/monitor") }},
 		{name: "write a hook of a repository below the workspace", prepare: nested("sub"), escaped: appears(at("sub", ".git", "hooks", "post-checkout")),
 			inside: func(*site) error { return write("sub/.git/hooks/post-checkout") }},
 		{name: "write a hook of a repository far below the workspace", prepare: nested("a/b/c/d/e"), escaped: appears(at("a/b/c/d/e", ".git", "hooks", "post-checkout")),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func processAttempts() []attempt {
 		{name: "have the kernel signal a process of the machine (F_SETOWN)", prepare: startVictim, escaped: victimDied, inside: signalByOwner},
 		{name: "find anybody to signal but its own (kill -1, signal 0)", inside: func(*site) error { return unix.Kill(-1, 0) }},
 		{name: "signal the worker", inside: func(s *site) error { return unix.Kill(s.Worker, 0) }},
-		{name: "kill the stage that watches over it", from: none, escaped: func(_ testing.TB, _ *site, o outcome) bool { return o.Exit.Lost }, script: "kill -KILL $PPID; sleep 600"},
+		{name: "kill the stage that watches over it", from: none, command: within(time.Second), escaped: func(_ testing.TB, _ *site, o outcome) bool { return o.Exit.Lost }, script: "kill -KILL $PPID; sleep 600"},
 		{name: "forge the report of the stage", from: none, by: rootOnly, escaped: func(_ testing.TB, _ *site, o outcome) bool { return o.Exit.Code == 0 },
 			script: `for fd in 3 4 5 6 7 8 9; do echo '{"ended":true,"code":0}' >/proc/$PPID/fd/$fd; done; kill -KILL $PPID; exit 7`},
 		{name: "trace the worker (ptrace)", mayRefuse: yama, inside: func(s *site) error { return seize(s.Worker) }},

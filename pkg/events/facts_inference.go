@@ -87,6 +87,10 @@ type InferenceFailed struct {
 	Recoverable bool             `json:"recoverable"` // another seed, or another try, may do
 	Text        string           `json:"text,omitempty"`
 	Usage       TokenUsage       `json:"usage"`
+	// Of an overflow: what the prompt has, or what of it may not be cut, and what
+	// the model has room for, in tokens.
+	PromptTokens int `json:"prompt_tokens,omitempty"`
+	Window       int `json:"window_tokens,omitempty"`
 }
 
 func (InferenceRequested) FactName() FactName { return "inference.requested" }

@@ -24,9 +24,10 @@ type ModelLoaded struct {
 	Model       ModelID       `json:"model"`
 	Worker      WorkerID      `json:"worker"`
 	PID         int           `json:"pid"`
-	ContextSize int           `json:"context_size"` // tokens
-	Latency     time.Duration `json:"latency_ns"`   // from the spawn to the probe's answer
-	Server      string        `json:"server"`       // llama-server's own version
+	ContextSize int           `json:"context_size"`                  // tokens
+	Latency     time.Duration `json:"latency_ns"`                    // from the spawn to the probe's answer
+	Server      string        `json:"server"`                        // llama-server's own version
+	Wanted      int           `json:"wanted_context_size,omitempty"` // where memory did not do for it, so that ContextSize is less
 }
 
 // ModelUnloadRequested is the wish to have a model out of memory.
@@ -49,20 +50,22 @@ type ModelUnloaded struct {
 // ModelCrashed says that llama-server ended unasked.
 type ModelCrashed struct {
 	Ref
-	Model    ModelID  `json:"model"`
-	Worker   WorkerID `json:"worker"`
-	ExitCode int      `json:"exit_code"`        // -1: by a signal
-	Signal   string   `json:"signal,omitempty"` // "killed"
-	Log      []string `json:"log,omitempty"`    // the last lines
+	Model       ModelID  `json:"model"`
+	Worker      WorkerID `json:"worker"`
+	ExitCode    int      `json:"exit_code"`        // -1: by a signal
+	Signal      string   `json:"signal,omitempty"` // "killed"
+	Log         []string `json:"log,omitempty"`    // the last lines
+	OutOfMemory bool     `json:"out_of_memory,omitempty"`
 }
 
 // ModelLoadFailed says that a model could not be loaded.
 type ModelLoadFailed struct {
 	Ref
-	Model  ModelID  `json:"model"`
-	Worker WorkerID `json:"worker"`
-	Reason string   `json:"reason"`
-	Log    []string `json:"log,omitempty"`
+	Model       ModelID  `json:"model"`
+	Worker      WorkerID `json:"worker"`
+	Reason      string   `json:"reason"`
+	Log         []string `json:"log,omitempty"`
+	OutOfMemory bool     `json:"out_of_memory,omitempty"`
 }
 
 // A WorkerRole is what a process does.

@@ -11,6 +11,9 @@ type GenerationConfig struct {
 	MaxTokens     int      `json:"max_tokens"`               // 0 is sent as 512
 	Stop          []string `json:"stop,omitempty"`
 	Seed          int64    `json:"seed"`
+	// Exact asks for the same text for the same prompt and seed each time: alone
+	// on its llama-server, and with nothing kept from prompts before it.
+	Exact bool `json:"exact,omitempty"`
 }
 
 // TokenUsage counts tokens.
@@ -89,4 +92,7 @@ type Reply struct {
 	Calls []ToolCall `json:"calls,omitempty"`
 	Final *string    `json:"final,omitempty"`
 	Text  string     `json:"text"` // as generated
+	// Reasoning is what the model thought before, as far as it is kept. No later
+	// prompt holds it.
+	Reasoning string `json:"reasoning,omitempty"`
 }

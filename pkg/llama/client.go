@@ -31,6 +31,7 @@ type Client struct {
 	http  *http.Client
 
 	window int // tokens of one request; 0: not known
+	pulse  pulse
 }
 
 // NewClient returns the client of the server at base, "http://host:port" or
@@ -127,19 +128,29 @@ func (c *Client) Props(ctx context.Context) (Props, error) {
 // Busy reports how many slots are at work. The question passes through the
 // server's task queue, so an answer shows that the queue moves.
 func (c *Client) Busy(ctx context.Context) (int, error) {
+	busy, _, err := c.slots(ctx)
+	return busy, err
+}
+
+// slots is Busy, and what the server says of its slots in full: as long as one
+// of them gets on, that is another text each time.
+func (c *Client) slots(ctx context.Context) (busy int, all string, err error) {
+	var raw json.RawMessage
+	if err := c.call(ctx, http.MethodGet, "/slots", nil, &raw); err != nil {
+		return 0, "", err
+	}
 	var slots []struct {
 		Busy bool `json:"is_processing"`
 	}
-	if err := c.call(ctx, http.MethodGet, "/slots", nil, &slots); err != nil {
-		return 0, err
+	if err := json.Unmarshal(raw, &slots); err != nil {
+		return 0, "", fmt.Errorf("read /slots: %w", err)
 	}
-	n := 0
 	for _, s := range slots {
 		if s.Busy {
-			n++
+			busy++
 		}
 	}
-	return n, nil
+	return busy, string(raw), nil
 }
 
 // Probe shows that the model answers: it generates one token.
@@ -175,8 +186,8 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 // longest.
 const maxBody = 64 << 20
 
-// send posts a request and returns the answer when its status is 2xx, else a
-// *StatusError.
+// send posts a request and returns the answer when its status is 2xx, else what
+// refusal makes of it.
 func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
@@ -203,7 +214,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what is there of it
-		return nil, statusError(resp.StatusCode, data)
+		return nil, refusal(resp.StatusCode, data)
 	}
 	return resp, nil
 }

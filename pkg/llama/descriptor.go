@@ -19,7 +19,7 @@ const (
 )
 
 // A Descriptor says what a model is and how it is kept. Its launch fields are
-// ModelID, Path, ContextSize, Parallel and Args: who asks for other ones gets a
+// ModelID, Path, ContextSize, Parallel, CacheRAM and Args: who asks for other ones gets a
 // new process. The others may change while the model is loaded.
 type Descriptor struct {
 	ModelID       events.ModelID
@@ -28,6 +28,7 @@ type Descriptor struct {
 	IdleTimeout   time.Duration        // of Dynamic; 0: DefaultIdleTimeout
 	ContextSize   int                  // tokens a request may have; 0: DefaultContextSize
 	Parallel      int                  // requests at once; 0: 1
+	CacheRAM      int                  // MiB of host memory for prompts of other sessions; 0: none
 	Args          []string             // further flags of llama-server
 }
 
@@ -56,7 +57,7 @@ func (d Descriptor) withDefaults() Descriptor {
 // ownFlags are set by the [Process] itself.
 var ownFlags = []string{
 	"-m", "--model", "-hf", "-hfr", "--hf-repo", "--host", "--port", "-c", "--ctx-size",
-	"-np", "--parallel", "-a", "--alias", "--api-key", "--api-key-file", "--reuse-port",
+	"-np", "--parallel", "-a", "--alias", "--api-key", "--api-key-file", "--reuse-port", "-cram", "--cache-ram",
 }
 
 // Validate names every fault of d.
@@ -74,8 +75,8 @@ func (d Descriptor) Validate() error {
 	if d.Path == "" {
 		fault("has no path; name a GGUF file or hf:<user>/<model>[:quant]")
 	}
-	if d.IdleTimeout < 0 || d.ContextSize < 0 || d.Parallel < 0 {
-		fault("idle time-out, context size and parallel are not negative")
+	if d.IdleTimeout < 0 || d.ContextSize < 0 || d.Parallel < 0 || d.CacheRAM < 0 {
+		fault("idle time-out, context size, parallel and cache are not negative")
 	}
 	switch d.ResidencyMode {
 	case "", events.Persistent, events.Dynamic, events.Ephemeral:
@@ -106,11 +107,27 @@ func (d Descriptor) Offer(capabilities []events.CapabilityScore) events.ModelOff
 // sameLaunch reports whether one process serves both. Both have their defaults.
 func (d Descriptor) sameLaunch(o Descriptor) bool {
 	return d.ModelID == o.ModelID && d.Path == o.Path && d.ContextSize == o.ContextSize &&
-		d.Parallel == o.Parallel && slices.Equal(d.Args, o.Args)
+		d.Parallel == o.Parallel && d.CacheRAM == o.CacheRAM && slices.Equal(d.Args, o.Args)
 }
 
 // repo returns the Hugging Face repository that d names.
 func (d Descriptor) repo() (string, bool) { return strings.CutPrefix(d.Path, "hf:") }
+
+func (d Descriptor) remote() bool { _, ok := d.repo(); return ok }
+
+// launchKey is what sameLaunch compares, as text.
+func (d Descriptor) launchKey() string {
+	return fmt.Sprintf("%q %q %d %d %d %q", d.ModelID, d.Path, d.ContextSize, d.Parallel, d.CacheRAM, d.Args)
+}
+
+// minContext is what no context is made smaller than, in tokens.
+const minContext = 512
+
+// smaller is d with half the context; false: that would be too little.
+func (d Descriptor) smaller() (Descriptor, bool) {
+	d.ContextSize /= 2
+	return d, d.ContextSize >= minContext
+}
 
 // flags are those of llama-server that come from d. The server shares its
 // context among its slots, so each gets the whole size.

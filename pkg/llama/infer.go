@@ -13,31 +13,35 @@ import (
 type Request struct {
 	Messages   []events.ChatMessage // none: one empty user message
 	Generation events.GenerationConfig
-	Schema     events.Raw        // JSON Schema that the answer must meet; keys are generated in its order. Empty: free text
-	OnDelta    func(text string) // called with each piece of the answer, in order, by Infer's goroutine; may be nil
+	Schema     events.Raw // JSON Schema that the answer must meet; keys are generated in its order. Empty: free text
+	// OnDelta and OnReasoning are called with each piece of the answer, and of what
+	// the model thought before it, in order, by Infer's goroutine; may be nil.
+	OnDelta, OnReasoning func(text string)
 }
 
 // A Response is a finished answer.
 type Response struct {
-	Text    string
-	Finish  events.FinishReason
-	Usage   events.TokenUsage
-	Latency time.Duration      // wall clock of the HTTP call
-	Timings map[string]float64 // the server's own: cache_n, prompt_ms, predicted_n, …
+	Text      string // valid UTF-8
+	Reasoning string // what the model thought before, where the server tells it apart; no part of Text
+	Finish    events.FinishReason
+	Usage     events.TokenUsage
+	Latency   time.Duration      // wall clock of the HTTP call
+	Timings   map[string]float64 // the server's own: cache_n, prompt_ms, predicted_n, …
 }
 
 // Infer generates one answer. It ends early with ctx, whose error is then in
 // the one returned, and frees the server's slot by disconnecting. A refusal is
-// a *StatusError; a stream that ends too early is ErrTruncated. What was
+// a *StatusError, or an *OverflowError around one; a stream that ends too early is ErrTruncated. What was
 // generated until a failure is in Response.Text.
 func (c *Client) Infer(ctx context.Context, r Request) (Response, error) {
 	start := time.Now()
+	defer c.pulse.begin()()
 	resp, err := c.send(ctx, http.MethodPost, "/v1/chat/completions", c.chat(r))
 	if err != nil {
 		return Response{Latency: time.Since(start)}, fmt.Errorf("infer with %s: %w", c.model, err)
 	}
 	defer resp.Body.Close()
-	answer, err := readStream(resp.Body, r.OnDelta)
+	answer, err := readStream(resp.Body, r, c.pulse.beat)
 	answer.Latency = time.Since(start)
 	if err != nil {
 		return answer, fmt.Errorf("infer with %s: %w", c.model, orCancelled(ctx, err))
@@ -110,7 +114,7 @@ func (c *Client) chat(r Request) chatRequest {
 		RepeatPenalty: orDefault(g.RepeatPenalty, defaultRepeatPenalty),
 		MaxTokens:     orDefault(g.MaxTokens, defaultMaxTokens), Stop: g.Stop, Seed: g.Seed,
 		neutral:     neutral{TypicalP: 1, RepeatLastN: 64},
-		CachePrompt: true, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+		CachePrompt: !g.Exact, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}
 	if len(body.Messages) == 0 {
 		body.Messages = []events.ChatMessage{{Role: events.RoleUser}}

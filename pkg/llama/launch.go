@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
-	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +26,7 @@ const portTries = 5
 type Launcher struct {
 	Executable   string        // path, or a name on PATH; may be a script that execs it
 	PIDFile      string        // names the child while it lives; empty: none
+	Socket       string        // path of the Unix socket to listen on, where that works; empty: a port of loopback
 	StallTimeout time.Duration // without a sign of life while loading
 	LoadTimeout  time.Duration // of a whole load
 	StopGrace    time.Duration // from SIGTERM to SIGKILL
@@ -36,6 +34,8 @@ type Launcher struct {
 	log   *logFile               // nil: nowhere
 	port  func() (string, error) // nil: freePort
 	flags flagCache
+
+	noSocket atomic.Bool // Unix sockets do not work here
 }
 
 // Launch starts a server with d and returns when it is up, is ours, and has
@@ -54,12 +54,13 @@ func (l *Launcher) Launch(ctx context.Context, d Descriptor) (*Process, error) {
 		if err == nil {
 			return p, nil
 		}
-		if try < portTries && p != nil && (portTaken(p) || errors.Is(err, errForeign)) {
+		if try < portTries && p != nil && ctx.Err() == nil && (portTaken(p) || errors.Is(err, errForeign)) {
+			l.noSocket.Store(true)
 			continue
 		}
-		failed := &LoadError{Model: d.ModelID, Reason: err.Error(), Err: err}
+		failed := &LoadError{Model: d.ModelID, Reason: err.Error(), Err: err, ran: p != nil}
 		if p != nil {
-			failed.Log = p.Tail(crashLines)
+			failed.Log, failed.OutOfMemory = p.Tail(crashLines), p.OutOfMemory()
 		}
 		return nil, failed
 	}
@@ -70,52 +71,32 @@ func (l *Launcher) prepare(ctx context.Context, d Descriptor) (exe string, args 
 	if err := d.Validate(); err != nil {
 		return "", nil, err
 	}
-	_, remote := d.repo()
-	if !remote {
+	if !d.remote() {
 		if _, err := os.Stat(d.Path); err != nil {
 			return "", nil, fmt.Errorf("open model file: %w", err)
 		}
 	}
-	if exe, err = exec.LookPath(orDefault(l.Executable, "llama-server")); err != nil {
+	if exe, err = exec.LookPath(orDefault(l.Executable, defaultExecutable)); err != nil {
 		return "", nil, fmt.Errorf("find llama-server: %w", err)
 	}
 	flags, err := l.flags.of(ctx, exe)
 	if err != nil {
 		return "", nil, err
 	}
-	args = append(d.flags(), flags.optional()...)
-	if !remote && flags["--offline"] {
-		args = append(args, "--offline")
+	if err := flags.check(d.Args); err != nil {
+		return "", nil, err
 	}
-	args = append(args, threads(runtime.NumCPU(), d.Args)...)
+	if !flags[sockets] {
+		l.noSocket.Store(true)
+	}
+	args = append(d.flags(), flags.optional(d)...)
 	return exe, append(args, d.Args...), nil
-}
-
-// threads leaves a core of a small machine to everything else, unless args say
-// otherwise. llama-server's threads wait for each other all the time: with one on
-// each core, any other work on the machine halts them all. On two cores with a
-// load of 10, a model of 135M made 3 to 11 tokens a second with two threads, and
-// 38 to 50 with one.
-func threads(cores int, args []string) []string {
-	for _, a := range args {
-		if name, _, _ := strings.Cut(a, "="); name == "-t" || name == "--threads" {
-			return nil
-		}
-	}
-	if cores < 2 || cores > 4 {
-		return nil
-	}
-	return []string{"--threads", strconv.Itoa(cores - 1)}
 }
 
 // once makes one attempt. The process is returned with an error too, dead, for
 // its log.
 func (l *Launcher) once(ctx context.Context, d Descriptor, exe string, args []string) (*Process, error) {
-	choose := freePort
-	if l.port != nil {
-		choose = l.port
-	}
-	port, err := choose()
+	at, err := l.listen()
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +106,13 @@ func (l *Launcher) once(ctx context.Context, d Descriptor, exe string, args []st
 		log = &logFile{}
 	}
 	p := &Process{
-		Descriptor: d, log: newLogRing(log), done: make(chan struct{}),
+		Descriptor: d, log: newLogRing(log, key), done: make(chan struct{}),
 		grace:  orDefault(l.StopGrace, DefaultStopGrace),
-		client: NewClient(d.ModelID, "http://127.0.0.1:"+port, key, nil),
+		socket: at.socket, oomKills: oomKills(),
 	}
+	p.client = at.client(d.ModelID, key, p)
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
-	cmd := exec.Command(exe, append(args, "--host", "127.0.0.1", "--port", port)...)
+	cmd := exec.Command(exe, append(args, at.args...)...)
 	cmd.Env = environment(key)
 	begun := time.Now()
 	if err := p.start(cmd, l.PIDFile); err != nil {
@@ -142,29 +124,6 @@ func (l *Launcher) once(ctx context.Context, d Descriptor, exe string, args []st
 	}
 	p.Latency = time.Since(begun)
 	return p, nil
-}
-
-// freePort lets the system choose a port of loopback.
-func freePort() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("choose a port for llama-server: %w", err)
-	}
-	defer ln.Close()
-	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port), nil
-}
-
-// portTaken reports whether a dead server could not have its port.
-func portTaken(p *Process) bool {
-	if p.Exit().Code != 1 {
-		return false
-	}
-	for _, line := range p.Tail(ringLines) {
-		if strings.Contains(line, "bind") || strings.Contains(line, "address already in use") {
-			return true
-		}
-	}
-	return false
 }
 
 var (

@@ -14,6 +14,7 @@ import (
 type Managed struct {
 	manager *Manager
 	desc    Descriptor
+	alone   bool
 }
 
 // Descriptor is what the model is.
@@ -27,9 +28,17 @@ func (m *Managed) ID() events.ProviderID {
 // Capabilities is what the model's name promises.
 func (m *Managed) Capabilities() []events.CapabilityScore { return Capabilities(m.desc.ModelID) }
 
+// Alone is the same model, for whoever needs it with nobody beside: a use waits
+// until no other is in flight, and others wait until it ends. Where requests
+// share a batch, rounding makes texts differ.
+func (m *Managed) Alone() *Managed { return &Managed{m.manager, m.desc, true} }
+
 // Infer loads the model if need be and generates one answer. The idle clock of
 // a Dynamic model begins anew, an Ephemeral one is unloaded afterwards.
 func (m *Managed) Infer(ctx context.Context, r Request) (answer Response, err error) {
+	if r.Generation.Exact {
+		m = m.Alone()
+	}
 	err = m.Use(ctx, func(ctx context.Context, c *Client) error {
 		answer, err = c.Infer(ctx, r)
 		return err
@@ -38,13 +47,13 @@ func (m *Managed) Infer(ctx context.Context, r Request) (answer Response, err er
 }
 
 // Use runs f with the model loaded; it stays so until f returns. The context
-// that f gets ends too when the model is unloaded by force, dies, or answers
-// nothing any more. The error is
-// f's, or why there is no model; a *CrashError where f failed because the
-// process died. When ctx ends, Use returns as soon as the server has given up what
-// was cancelled.
+// that f gets ends too when the model is unloaded by force, dies, answers nothing
+// any more, or does not get on. The error is f's, or why there is no model; a
+// *CrashError where f failed because the process died. When ctx ends, Use returns
+// as soon as the server has given up what was cancelled. As many uses are in
+// flight at one time as the model has slots.
 func (m *Managed) Use(ctx context.Context, f func(context.Context, *Client) error) error {
-	l, err := m.manager.acquire(ctx, m.desc, true)
+	l, err := m.manager.acquire(ctx, ticket{desc: m.desc, use: true, alone: m.alone})
 	if err != nil {
 		return err
 	}
@@ -65,13 +74,13 @@ func (m *Managed) Use(ctx context.Context, f func(context.Context, *Client) erro
 	return err
 }
 
-// acquire waits for the model. Use says whether it counts as in flight, and so
-// must be released.
-func (m *Manager) acquire(ctx context.Context, d Descriptor, use bool) (lease, error) {
+// acquire waits for the model. What is granted to a use must be released.
+func (m *Manager) acquire(ctx context.Context, wanted ticket) (lease, error) {
+	t, d := &wanted, wanted.desc
 	if err := d.Validate(); err != nil {
 		return lease{}, &LoadError{Model: d.ModelID, Reason: err.Error(), Err: err}
 	}
-	t := &ticket{desc: d.withDefaults(), use: use, out: make(chan grant, 1)}
+	t.desc, t.out = d.withDefaults(), make(chan grant, 1)
 	if !m.do(func() { m.enqueue(t) }) {
 		return lease{}, ErrClosed
 	}
@@ -83,7 +92,7 @@ func (m *Manager) acquire(ctx context.Context, d Descriptor, use bool) (lease, e
 	m.do(func() { m.withdraw(t) })
 	select {
 	case g := <-t.out: // it came just then
-		if g.err == nil && use {
+		if g.err == nil && t.use {
 			g.lease.release()
 		}
 	default:
@@ -122,71 +131,8 @@ func (l lease) explain(err error) error {
 	case cause == nil:
 		return err
 	case errors.Is(cause, errDied):
-		return &CrashError{Model: model, Exit: l.proc.Exit(), Err: err}
+		return &CrashError{Model: model, Exit: l.proc.Exit(), OutOfMemory: l.proc.OutOfMemory(), Err: err}
 	default:
 		return fmt.Errorf("use model %s: %w", model, cause)
 	}
-}
-
-// watch ends the process when it answers nothing any more: a server whose task
-// queue is dead-locked is healthy by its own word, and would keep its client
-// waiting for ever.
-func (l lease) watch(ctx context.Context) {
-	limit := l.manager.cfg.DeadTimeout
-	for {
-		timer := time.NewTimer(limit / 4)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		asked, cancel := context.WithTimeout(ctx, limit)
-		_, err := l.proc.Client().Busy(asked)
-		cancel()
-		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-			l.manager.do(func() { l.manager.discard(l.serial, "it answered nothing for "+limit.String()) })
-			return
-		}
-	}
-}
-
-const (
-	settleTimeout = 5 * time.Second // for a slot to be free after its client left
-	settlePoll    = 20 * time.Millisecond
-)
-
-// settle waits until the server has given up work that was cancelled. One that
-// does not is ended: it would answer nobody else.
-func (l lease) settle() {
-	ctx, cancel := context.WithTimeout(l.proc.Context(), settleTimeout)
-	defer cancel()
-	for {
-		busy, err := l.proc.Client().Busy(ctx)
-		var status *StatusError
-		if errors.As(err, &status) {
-			return // it does not tell
-		}
-		if err == nil && busy < max(1, l.inFlight()) {
-			return
-		}
-		select {
-		case <-l.proc.Context().Done():
-			return
-		case <-ctx.Done():
-			l.manager.do(func() { l.manager.discard(l.serial, "it did not stop a cancelled inference") })
-			return
-		case <-time.After(settlePoll):
-		}
-	}
-}
-
-// inFlight counts the uses of the process, this one among them.
-func (l lease) inFlight() (n int) {
-	l.manager.do(func() {
-		if l.serial == l.manager.serial {
-			n = l.manager.inFlight
-		}
-	})
-	return n
 }

@@ -15,6 +15,9 @@ import (
 const (
 	DefaultHold        = 2 * time.Second // how long a model may stay before it has to make room
 	DefaultDeadTimeout = 5 * time.Minute // a large batch on a slow machine takes some of that
+	DefaultBackoff     = 250 * time.Millisecond
+	DefaultBreakAfter  = 5
+	DefaultBreakFor    = time.Minute
 )
 
 // A Config says how a [Manager] runs its models. Zero durations mean the
@@ -22,12 +25,16 @@ const (
 type Config struct {
 	Executable   string // llama-server: a path, or a name on PATH
 	PIDFile      string // see [Reap]; empty: none
+	Socket       string // see Launcher.Socket
 	LogFile      string // what llama-server prints; its directory is made; empty: nowhere
 	StallTimeout time.Duration
 	LoadTimeout  time.Duration
 	StopGrace    time.Duration
 	DeadTimeout  time.Duration // a server that answers nothing for so long while it is used is ended
 	Hold         time.Duration // a model is swapped out after this at the earliest, and no later than what is in flight then allows; negative: at once
+	Backoff      time.Duration // before a model is loaded again that crashed or did not load; doubled with each failure in a row; negative: none
+	BreakAfter   int           // failures in a row after which nobody waits any more
+	BreakFor     time.Duration // and for how long
 	Observer     Observer      // may be nil
 	Logger       *slog.Logger
 }
@@ -80,7 +87,7 @@ func NewManager(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	l := &Launcher{
-		Executable: cfg.Executable, PIDFile: cfg.PIDFile, log: log,
+		Executable: cfg.Executable, PIDFile: cfg.PIDFile, Socket: cfg.Socket, log: log,
 		StallTimeout: cfg.StallTimeout, LoadTimeout: cfg.LoadTimeout, StopGrace: cfg.StopGrace,
 	}
 	return newManager(cfg, l.Launch, log), nil
@@ -89,7 +96,11 @@ func NewManager(cfg Config) (*Manager, error) {
 func newManager(cfg Config, launch func(context.Context, Descriptor) (*Process, error), log *logFile) *Manager {
 	cfg.DeadTimeout = orDefault(cfg.DeadTimeout, DefaultDeadTimeout)
 	cfg.Hold = max(0, orDefault(cfg.Hold, DefaultHold))
+	cfg.Backoff = max(0, orDefault(cfg.Backoff, DefaultBackoff))
+	cfg.BreakAfter = orDefault(cfg.BreakAfter, DefaultBreakAfter)
+	cfg.BreakFor = orDefault(cfg.BreakFor, DefaultBreakFor)
 	m := &Manager{cfg: cfg, launch: launch, log: log, calls: make(chan func()), done: make(chan struct{})}
+	m.records = map[string]*record{}
 	go m.run()
 	return m
 }
@@ -99,7 +110,7 @@ func newManager(cfg Config, launch func(context.Context, Descriptor) (*Process, 
 // *LoadError, ErrClosed, or the end of ctx. The model may be gone again when
 // Load returns: Managed brings it back.
 func (m *Manager) Load(ctx context.Context, d Descriptor) (*Managed, error) {
-	if _, err := m.acquire(ctx, d, false); err != nil {
+	if _, err := m.acquire(ctx, ticket{desc: d}); err != nil {
 		return nil, err
 	}
 	return m.Model(d), nil

@@ -384,7 +384,8 @@ func TestLoadErrors(t *testing.T) {
 	}{
 		"no file":         {"", Descriptor{ModelID: "m", Path: "/nowhere.gguf"}, "open model file"},
 		"no model file":   {"", Descriptor{ModelID: "m", Path: broken}, "exit status 1"},
-		"bad flag":        {"", Descriptor{ModelID: "m", Path: good.Path, Args: []string{"--no-such-flag"}}, "exit status 1"},
+		"bad flag":        {"", Descriptor{ModelID: "m", Path: good.Path, Args: []string{"--no-such-flag"}}, "does not know --no-such-flag"},
+		"bad value":       {"", Descriptor{ModelID: "m", Path: good.Path, Args: []string{"--threads", "many"}}, "exit status 1"},
 		"no server":       {"/nowhere/llama-server", good, "find llama-server"},
 		"another program": {"/bin/true", good, "no llama-server"},
 		"no path":         {"", Descriptor{ModelID: "m"}, "has no path"},

@@ -17,6 +17,7 @@ type Loaded struct {
 	ContextSize int           // tokens of one request, as the server has them
 	Latency     time.Duration // from the spawn to the probe's answer
 	Server      string        // the server's own version
+	Halved      bool          // memory did not do for the Descriptor's context
 }
 
 // Unloaded says that a model's process is dead because it was to be.
@@ -28,17 +29,26 @@ type Unloaded struct {
 
 // Crashed says that a model's process ended unasked.
 type Crashed struct {
-	Descriptor Descriptor
-	PID        int
-	Exit       Exit
-	Log        []string // the last lines
+	Descriptor  Descriptor
+	PID         int
+	Exit        Exit
+	OutOfMemory bool
+	Log         []string // the last lines
+}
+
+func (c Crashed) String() string {
+	if c.OutOfMemory {
+		return "it crashed, out of memory: " + c.Exit.String()
+	}
+	return "it crashed: " + c.Exit.String()
 }
 
 // LoadFailed says that a model could not be loaded. Nothing runs.
 type LoadFailed struct {
-	Descriptor Descriptor
-	Reason     string
-	Log        []string // the last lines
+	Descriptor  Descriptor
+	Reason      string
+	Log         []string // the last lines
+	OutOfMemory bool
 }
 
 func (Loaded) modelEvent()     {}

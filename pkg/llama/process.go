@@ -44,10 +44,13 @@ type Process struct {
 	client *Client
 	log    *logRing
 	grace  time.Duration // from SIGTERM to SIGKILL
+	socket string        // its path; empty: it listens on a port
 	pid    int
 	cancel context.CancelCauseFunc
 	ctx    context.Context // of all that is asked of it
 	done   chan struct{}   // closed when it is dead and waited for
+
+	oomKills uint64 // of the system, before this process began
 
 	mu   sync.Mutex
 	gone bool // dead: its pid may be another's soon
@@ -145,7 +148,11 @@ func (p *Process) wait(cmd *exec.Cmd, pidFile string) {
 	p.gone = true
 	p.mu.Unlock()
 	_ = cmd.Wait() // how it ended is in the state
+	p.log.flush()
 	exit := exitOf(cmd.ProcessState)
+	if p.socket != "" {
+		_ = os.Remove(p.socket)
+	}
 	if pidFile != "" {
 		_ = os.Remove(pidFile)
 	}

@@ -71,7 +71,7 @@ func (p *Process) greet(ctx context.Context) error {
 			break
 		}
 		var status *StatusError
-		if errors.As(err, &status) && !status.Loading() {
+		if errors.As(err, &status) && !status.Loading() || errors.Is(err, errForeign) {
 			return err
 		}
 		select {
@@ -97,7 +97,7 @@ func (p *Process) identify(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w, or ours does not say who it is: %w", errForeign, err)
 	}
-	_, remote := p.Descriptor.repo()
+	remote := p.Descriptor.remote()
 	if props.ModelAlias != string(p.Descriptor.ModelID) || !remote && props.ModelPath != p.Descriptor.Path {
 		return fmt.Errorf("%w, with model %s (%s)", errForeign, props.ModelAlias, props.ModelPath)
 	}

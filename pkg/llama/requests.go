@@ -50,6 +50,10 @@ func (m *Manager) enqueue(t *ticket) {
 		return
 	}
 	t.since = time.Now()
+	if err := m.resting(t.desc, t.since); err != nil && !(m.fits(t) && m.phase != empty) {
+		t.out <- grant{err: err}
+		return
+	}
 	m.waiting = append(m.waiting, t)
 }
 
@@ -64,7 +68,11 @@ func (m *Manager) release(serial uint64) {
 		return // that process is gone
 	}
 	m.inFlight--
+	m.alone = false
 	m.touched = time.Now()
+	if m.proc.Context().Err() == nil {
+		m.record(m.want).ok()
+	}
 	if m.phase == ready && m.inFlight == 0 && m.want.ResidencyMode == events.Ephemeral {
 		m.drain("unloaded after its use")
 	}

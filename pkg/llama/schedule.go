@@ -16,7 +16,7 @@ const (
 	empty phase = iota
 	loading
 	ready
-	draining // nothing new is granted; stops when nothing is in flight
+	draining // nothing new is granted, but for tickets that are last; stops when nothing is in flight
 	stopping // until the process is dead
 )
 
@@ -30,10 +30,14 @@ type state struct {
 	since    time.Time // ready since
 	touched  time.Time // the idle clock runs from here: ready, or the last end
 	reason   string    // of the stop
+	swapping bool      // what drains does so to make room
+	alone    bool      // what is in flight wants nobody beside it
 	waiting  []*ticket // in order of arrival
 	unloads  []chan struct{}
-	giveUp   context.CancelCauseFunc // of the load
+	giveUp   func(error) // of the load
+	gaveUp   error       // why the load was given up; nil: it was not
 	closing  bool
+	records  map[string]*record // by launch fields
 }
 
 // A ticket is somebody who waits for a model.
@@ -41,6 +45,8 @@ type ticket struct {
 	desc  Descriptor
 	since time.Time
 	use   bool       // counts as in flight once granted
+	alone bool       // with nothing else in flight
+	last  bool       // is served before the swap that is due
 	out   chan grant // holds one
 }
 
@@ -59,17 +65,22 @@ var (
 func (m *Manager) advance(now time.Time) (again time.Time) {
 	switch m.phase {
 	case empty:
-		if len(m.waiting) > 0 {
-			m.load(m.waiting[0].desc)
-		}
+		again = m.next(now)
 	case loading:
 		if m.other() != nil && !slices.ContainsFunc(m.waiting, m.fits) {
 			m.giveUp(errNobodyWaits)
 		}
 	case ready:
 		again = m.serve(now)
+	case draining:
+		if m.swapping && m.other() == nil && !m.closing && len(m.unloads) == 0 {
+			m.phase, m.swapping = ready, false // nobody needs the room any more
+			again = m.serve(now)
+		} else {
+			m.grantAll(now)
+		}
 	}
-	if m.phase == draining && m.inFlight == 0 {
+	if m.phase == draining && m.inFlight == 0 && !slices.ContainsFunc(m.waiting, func(t *ticket) bool { return t.last }) {
 		m.stop(nil)
 	}
 	return again
@@ -84,13 +95,14 @@ func (m *Manager) serve(now time.Time) (again time.Time) {
 			due = patience
 		}
 		if !now.Before(due) {
-			m.drain("swapped for " + string(o.desc.ModelID))
+			m.swap(o)
+			m.grantAll(now)
 			return time.Time{}
 		}
 		again = due
 	}
 	m.grantAll(now)
-	if m.inFlight > 0 || m.want.ResidencyMode != events.Dynamic {
+	if m.inFlight > 0 || m.want.ResidencyMode == events.Persistent {
 		return again
 	}
 	idle := m.touched.Add(m.want.IdleTimeout)
@@ -117,16 +129,23 @@ func (m *Manager) other() *ticket {
 	return nil
 }
 
-// grantAll gives the model to everybody who waits for it.
+// grantAll gives the model to those who wait for it, in order, as far as it has
+// slots. Whoever wants it alone holds up those behind.
 func (m *Manager) grantAll(now time.Time) {
+	full := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(t *ticket) bool {
-		if !m.fits(t) {
+		if !m.fits(t) || m.phase == draining && !t.last {
+			return false
+		}
+		full = full || t.use && (m.alone || m.inFlight >= m.want.Parallel || t.alone && m.inFlight > 0)
+		if full && t.use {
 			return false
 		}
 		m.want.ResidencyMode, m.want.IdleTimeout = t.desc.ResidencyMode, t.desc.IdleTimeout
 		m.touched = now
 		if t.use {
 			m.inFlight++
+			m.alone = t.alone
 		}
 		t.out <- grant{lease: lease{m, m.proc, m.serial}}
 		return true
@@ -137,10 +156,10 @@ func (m *Manager) grantAll(now time.Time) {
 func (m *Manager) load(d Descriptor) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.serial++
-	m.phase, m.want, m.giveUp = loading, d, cancel
-	serial := m.serial
+	m.phase, m.want, m.giveUp = loading, d, func(why error) { m.gaveUp = why; cancel(why) }
+	serial, halved := m.serial, m.record(d).halved
 	m.tasks.Go(func() {
-		p, err := m.launch(ctx, d)
+		p, err := m.bring(ctx, d, halved)
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -161,8 +180,10 @@ func (m *Manager) loaded(p *Process, err error) {
 	}
 	now := time.Now()
 	m.phase, m.proc, m.inFlight, m.since, m.touched = ready, p, 0, now, now
+	m.record(m.want).halved = p.Descriptor.ContextSize < m.want.ContextSize
 	m.emit(Loaded{
 		Descriptor: m.want, PID: p.PID(), ContextSize: p.Props.ContextSize, Latency: p.Latency, Server: p.Props.Build,
+		Halved: p.Descriptor.ContextSize < m.want.ContextSize,
 	})
 	switch {
 	case m.closing:
@@ -177,17 +198,30 @@ func (m *Manager) loaded(p *Process, err error) {
 // failed ends a load that came to nothing.
 func (m *Manager) failed(err error) {
 	failed := loadError(m.want, err)
+	if failed.ran && m.gaveUp == nil {
+		failed.Reason += m.failure(m.want, failed.Error(), time.Now())
+	}
 	m.waiting = slices.DeleteFunc(m.waiting, func(t *ticket) bool {
 		if m.fits(t) {
 			t.out <- grant{err: failed}
 		}
 		return m.fits(t)
 	})
-	d := m.want
+	d, given := m.want, m.gaveUp
 	defer closeAll(m.clear())
-	if !errors.Is(err, errNobodyWaits) && !errors.Is(err, errEmptied) && !errors.Is(err, ErrClosed) {
-		m.emit(LoadFailed{Descriptor: d, Reason: failed.Reason, Log: failed.Log})
+	if given == nil {
+		m.emit(LoadFailed{Descriptor: d, Reason: failed.Reason, Log: failed.Log, OutOfMemory: failed.OutOfMemory})
 	}
+}
+
+// swap makes room for o: those who wait for the model by now are served before,
+// so that a load is for all of them, and nobody who comes later is.
+func (m *Manager) swap(o *ticket) {
+	for _, t := range m.waiting {
+		t.last = m.fits(t)
+	}
+	m.swapping = true
+	m.drain("swapped for " + string(o.desc.ModelID))
 }
 
 // drain lets what is in flight end and grants nothing more.
@@ -208,17 +242,28 @@ func (m *Manager) ended(serial uint64) {
 	p, d, wanted, reason := m.proc, m.want, m.phase == stopping, m.reason
 	defer closeAll(m.clear())
 	if wanted {
+		m.record(d).ok()
 		m.emit(Unloaded{Descriptor: d, PID: p.PID(), Reason: reason})
 		return
 	}
-	m.emit(Crashed{Descriptor: d, PID: p.PID(), Exit: p.Exit(), Log: p.Tail(crashLines)})
+	crash := Crashed{Descriptor: d, PID: p.PID(), Exit: p.Exit(), OutOfMemory: p.OutOfMemory(), Log: p.Tail(crashLines)}
+	m.failure(d, crash.String(), time.Now())
+	if _, ok := d.smaller(); ok && crash.OutOfMemory {
+		m.record(d).halved = true
+	}
+	m.emit(crash)
+	m.refuse(time.Now())
 }
 
 // clear makes the state empty. It returns who waits for an unload; they are told
 // after the observer.
 func (m *Manager) clear() (unloads []chan struct{}) {
 	unloads = m.unloads
-	m.phase, m.want, m.proc, m.inFlight, m.reason, m.giveUp, m.unloads = empty, Descriptor{}, nil, 0, "", nil, nil
+	for _, t := range m.waiting {
+		t.last = false
+	}
+	m.phase, m.want, m.proc, m.inFlight, m.alone, m.reason, m.giveUp, m.unloads = empty, Descriptor{}, nil, 0, false, "", nil, nil
+	m.gaveUp, m.swapping = nil, false
 	return unloads
 }
 

@@ -135,13 +135,15 @@ func TestRequestsAreBatchedByModel(t *testing.T) {
 func TestNobodyStarves(t *testing.T) {
 	simulate(t, 5*time.Second, func(t *testing.T, m *Manager, q *quick, s *story) {
 		ctx, cancel := context.WithCancel(context.Background())
+		a := named("a")
+		a.Parallel = 3
 		var users sync.WaitGroup
 		work := func(context.Context, *Client) error { time.Sleep(2 * time.Second); return nil }
 		for i := range 3 {
 			users.Go(func() {
 				time.Sleep(time.Duration(i) * 700 * time.Millisecond)
 				for ctx.Err() == nil {
-					_ = m.Model(named("a")).Use(ctx, work)
+					_ = m.Model(a).Use(ctx, work)
 				}
 			})
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"correx/pkg/events"
 )
@@ -18,7 +17,8 @@ const maxLine = 4 << 20
 type chunk struct {
 	Choices []struct {
 		Delta struct {
-			Content *string `json:"content"`
+			Content   *rawText `json:"content"`
+			Reasoning *rawText `json:"reasoning_content"`
 		} `json:"delta"`
 		Finish *events.FinishReason `json:"finish_reason"`
 	} `json:"choices"`
@@ -36,15 +36,14 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// readStream reads server-sent events up to [DONE]. A stream without that word,
-// without a finish reason or with an error in its middle is a failure, however
-// much text it brought; that text is in the answer all the same.
-func readStream(body io.Reader, onDelta func(string)) (Response, error) {
-	var (
-		answer Response
-		text   strings.Builder
-		done   bool
-	)
+// readStream reads server-sent events up to [DONE], and calls beat for each. A
+// stream without that word, without a finish reason or with an error in its
+// middle is a failure, however much text it brought; that text is in the answer
+// all the same.
+func readStream(body io.Reader, r Request, beat func()) (answer Response, err error) {
+	text, reasoning := newPieces(r.OnDelta), newPieces(r.OnReasoning)
+	defer func() { answer.Text, answer.Reasoning = text.end(), reasoning.end() }()
+	done := false
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
 	for !done && lines.Scan() {
@@ -56,17 +55,16 @@ func readStream(body io.Reader, onDelta func(string)) (Response, error) {
 		if done = string(data) == "[DONE]"; done {
 			continue
 		}
-		piece, err := answer.take(data)
+		c, err := answer.take(data)
 		if err != nil {
-			answer.Text = text.String()
 			return answer, err
 		}
-		text.WriteString(piece)
-		if piece != "" && onDelta != nil {
-			onDelta(piece)
+		beat()
+		for _, choice := range c.Choices[:min(1, len(c.Choices))] {
+			reasoning.add(choice.Delta.Reasoning)
+			text.add(choice.Delta.Content)
 		}
 	}
-	answer.Text = text.String()
 	if err := lines.Err(); err != nil {
 		return answer, fmt.Errorf("%w: %w", ErrConnection, err)
 	}
@@ -76,14 +74,13 @@ func readStream(body io.Reader, onDelta func(string)) (Response, error) {
 	return answer, nil
 }
 
-// take adds what one event says, and returns its piece of the text.
-func (r *Response) take(data []byte) (piece string, err error) {
-	var c chunk
+// take adds what one event says of the answer as a whole.
+func (r *Response) take(data []byte) (c chunk, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
-		return "", fmt.Errorf("read stream: %w", err)
+		return c, fmt.Errorf("read stream: %w", err)
 	}
 	if c.Error != nil {
-		return "", c.Error.status(200)
+		return c, c.Error.failure(200)
 	}
 	if u := c.Usage; u != nil {
 		r.Usage = events.TokenUsage{Prompt: u.Prompt, Completion: u.Completion, Total: u.Total, Cached: u.Details.Cached}
@@ -91,14 +88,8 @@ func (r *Response) take(data []byte) (piece string, err error) {
 	if c.Timings != nil {
 		r.Timings = c.Timings
 	}
-	if len(c.Choices) == 0 {
-		return "", nil
+	if len(c.Choices) > 0 && c.Choices[0].Finish != nil {
+		r.Finish = *c.Choices[0].Finish
 	}
-	if f := c.Choices[0].Finish; f != nil {
-		r.Finish = *f
-	}
-	if t := c.Choices[0].Delta.Content; t != nil {
-		return *t, nil
-	}
-	return "", nil
+	return c, nil
 }

@@ -40,6 +40,12 @@ func writePID(path string, pid int, model string) error {
 	return os.Rename(tmp, path)
 }
 
+// parsePID reads a record of this boot.
+func parsePID(data []byte) (rec pidRecord, ok bool) {
+	ok = json.Unmarshal(data, &rec) == nil && rec.PID > 1 && rec.Boot == bootID()
+	return rec, ok
+}
+
 // reapTimeout is how long a killed process may take to vanish.
 const reapTimeout = 10 * time.Second
 
@@ -55,8 +61,7 @@ func Reap(path string) (killed int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read pid file: %w", err)
 	}
-	var rec pidRecord
-	if json.Unmarshal(data, &rec) == nil && rec.PID > 1 && rec.Boot == bootID() {
+	if rec, ok := parsePID(data); ok {
 		if killed, err = rec.kill(); err != nil {
 			return killed, err
 		}

@@ -315,7 +315,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("%d lines are kept", len(got))
 	}
 	long := strings.Repeat("x", 100_000)
-	for range 2*logBytes/len(long) + 1 {
+	for range 2*logBytes/lineBytes + 1 {
 		fmt.Fprintln(r, long)
 	}
 	if got := r.Tail(1)[0]; len(got) != lineBytes {

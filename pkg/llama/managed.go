@@ -131,6 +131,9 @@ func (l lease) explain(err error) error {
 	case cause == nil:
 		return err
 	case errors.Is(cause, errDied):
+		if errors.Is(err, context.Canceled) {
+			err = cause // nobody but the death cancelled it
+		}
 		return &CrashError{Model: model, Exit: l.proc.Exit(), OutOfMemory: l.proc.OutOfMemory(), Err: err}
 	default:
 		return fmt.Errorf("use model %s: %w", model, cause)

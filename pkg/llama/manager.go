@@ -43,19 +43,41 @@ type Config struct {
 // goroutine owns its state; methods are messages to it, so nobody checks first
 // and acts later.
 //
-//	state     wanted: same    wanted: other       unload            process ends  last use ends
-//	empty     load            load                done              –             –
-//	loading   wait for it     wait; given up if   given up; its     load failed,  –
-//	                          nobody wants it     waiters fail      or port taken
-//	ready     granted, unless wait; drained when  drain, force:     crashed       Ephemeral: drain;
-//	          another is due  it is due           stop                            Dynamic: idle clock
-//	draining  wait            wait                wait, force: stop crashed       stop
-//	stopping  wait            wait                wait              unloaded      –
+//	message \ state  empty        loading           ready                 draining           stopping
+//	wanted           → loading    joins             granted, or queued    queued             queued
+//	                              the load          for a slot
+//	another wanted   → loading    queued; given up  queued; swap when     queued             queued
+//	                              if it waits alone due → draining
+//	waiter leaves    forgotten    as above          forgotten             swap called off    forgotten
+//	                                                                      if for him → ready
+//	unload           done         → empty           → draining            joins              joins
+//	forced unload    done         → empty           → stopping            → stopping         joins
+//	load is up       –            → ready           –                     –                  –
+//	load fails       –            → empty           –                     –                  –
+//	process ends     –            → empty, as load  → empty, crashed      → empty, crashed   → empty, unloaded
+//	                              fails
+//	use ends         –            –                 next one granted;     the last one       ignored
+//	                                                Ephemeral → draining  → stopping
+//	no answer        –            stall → empty     → stopping            → stopping         –
+//	clock            pause over   stall, deadline   idle, or swap due     –                  SIGKILL after
+//	                 → loading    → empty           → draining                               the grace
+//	close            ends         → empty, ends     → stopping, ends      → stopping, ends   ends when dead
 //
-// After a load failed, a crash or an unload the state is empty, and the model
-// of whoever waits longest is next; all that wait for the same one are granted
-// at once. Another model is due when this one has been here for Config.Hold
-// and either nothing is in flight or the other has waited as long.
+// In empty, the model of whoever waits longest is next, unless it pauses after a
+// failure. A load that fails fails all who joined it. As many uses are granted at
+// one time as the model has slots, in order of arrival.
+//
+// A swap is due when the model has been here for Config.Hold and either nothing
+// is in flight or the other has waited as long. Those who wait for the model by
+// then are served before it, those who come later are not. So nobody waits
+// longer than, for each other model that somebody wants: Config.Hold, one use by
+// each of its callers, a stop and a load.
+//
+// After a crash, or a load that came to nothing, a model pauses for
+// Config.Backoff, twice as long after each further one. After Config.BreakAfter
+// in a row nobody waits for it any more: [ErrResting] is the answer for
+// Config.BreakFor, and then one more try is made. A use that ends well makes
+// good. Where memory did not do, the model is loaded with half its context.
 type Manager struct {
 	cfg    Config
 	launch func(context.Context, Descriptor) (*Process, error)

@@ -3,6 +3,7 @@ package llama
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,9 @@ var secretVariables = []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "LLAMA_API_
 // secretPattern finds what follows a name that is a secret's.
 var secretPattern = regexp.MustCompile(
 	`(?i)((?:authorization|api[-_ ]?key|access[-_ ]?token|hf[-_]token|password)["']?\s*[:=]\s*["']?(?:bearer\s+)?|\bbearer\s+)[^\s"',;]{6,}`)
+
+// secretWords are in every line that secretPattern finds something in.
+var secretWords = []string{"authorization", "key", "token", "password", "bearer"}
 
 // tokenPattern finds a token of Hugging Face by its form.
 var tokenPattern = regexp.MustCompile(`\bhf_[A-Za-z0-9]{16,}`)
@@ -38,6 +42,12 @@ func newRedactor(secrets ...string) *redactor {
 
 func (r *redactor) clean(line string) string {
 	line = r.known.Replace(line)
-	line = secretPattern.ReplaceAllString(line, "${1}"+hidden)
+	lower := strings.ToLower(line) // the patterns are slow on what has no such word
+	if slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(lower, w) }) {
+		line = secretPattern.ReplaceAllString(line, "${1}"+hidden)
+	}
+	if !strings.Contains(line, "hf_") {
+		return line
+	}
 	return tokenPattern.ReplaceAllString(line, hidden)
 }

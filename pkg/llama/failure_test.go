@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"correx/internal/testenv"
+	"correx/internal/testmodel"
 )
 
 // limited is the real llama-server with so many KiB of address space.
@@ -21,7 +22,8 @@ func limited(t *testing.T, kib int) string {
 }
 
 // Memory does not do for the context: it is loaded with half of it, the facts
-// say so, and the next load begins there.
+// say so, and the next load begins there. (Of either the server gives a request
+// no more than the model was made for.)
 func TestManagerOutOfMemory(t *testing.T) {
 	d := scripted(t, "one")
 	d.ContextSize = 1 << 21
@@ -37,7 +39,7 @@ func TestManagerOutOfMemory(t *testing.T) {
 	for _, e := range s.all() {
 		switch e := e.(type) {
 		case Loaded:
-			if !e.Halved || e.ContextSize != d.ContextSize/2 || e.Descriptor.ContextSize != d.ContextSize {
+			if !e.Halved || e.ContextSize != testmodel.ContextSize || e.Descriptor.ContextSize != d.ContextSize {
 				t.Errorf("it told %+v", e)
 			}
 		case Unloaded:

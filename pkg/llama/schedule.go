@@ -132,6 +132,9 @@ func (m *Manager) other() *ticket {
 // grantAll gives the model to those who wait for it, in order, as far as it has
 // slots. Whoever wants it alone holds up those behind.
 func (m *Manager) grantAll(now time.Time) {
+	if m.died() {
+		return // they get the next one
+	}
 	full := false
 	m.waiting = slices.DeleteFunc(m.waiting, func(t *ticket) bool {
 		if !m.fits(t) || m.phase == draining && !t.last {
@@ -227,8 +230,16 @@ func (m *Manager) swap(o *ticket) {
 // drain lets what is in flight end and grants nothing more.
 func (m *Manager) drain(reason string) { m.phase, m.reason = draining, reason }
 
-// stop ends the process; with a cause also what is in flight.
+// died reports whether the process has died unasked, though the word of it is
+// still on its way here.
+func (m *Manager) died() bool { return errors.Is(context.Cause(m.proc.Context()), errDied) }
+
+// stop ends the process; with a cause also what is in flight. One that has died
+// by itself is none that was stopped.
 func (m *Manager) stop(cause error) {
+	if m.died() {
+		return
+	}
 	m.phase = stopping
 	p := m.proc
 	m.tasks.Go(func() { p.Stop(orDefault(cause, ErrUnloaded)) })

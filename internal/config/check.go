@@ -187,6 +187,7 @@ func (f *Faults) models(c Config) {
 		f.atLeast(key+".parallel", m.Parallel, 1)
 		f.atLeast(key+".threads", m.Threads, 0)
 		f.atLeast(key+".gpu_layers", m.GPULayers, 0)
+		f.atLeast(key+".cache_ram", m.CacheRAM, 0)
 		f.positive(key+".idle_timeout", m.IdleTimeout)
 		f.oneOf(key+".residency", string(m.Residency),
 			string(events.Persistent), string(events.Dynamic), string(events.Ephemeral))

@@ -177,6 +177,7 @@ type Model struct {
 	Parallel     int                                `yaml:"parallel"`
 	Threads      int                                `yaml:"threads"`
 	GPULayers    int                                `yaml:"gpu_layers"`
+	CacheRAM     int                                `yaml:"cache_ram"`    // MiB
 	Capabilities map[events.ModelCapability]float64 `yaml:"capabilities"` // empty: by the name
 	ExtraArgs    []string                           `yaml:"extra_args"`
 }

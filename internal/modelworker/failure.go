@@ -3,6 +3,7 @@ package modelworker
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"correx/internal/claim"
 	"correx/internal/session"
@@ -39,21 +40,31 @@ func failure(ctx context.Context, err error) events.InferenceFailed {
 		output   *outputError
 		unknown  *unknownToolError
 		status   *llama.StatusError
+		tooLong  *llama.OverflowError
 	)
 	switch {
 	case ctx.Err() != nil:
 		return stopped(context.Cause(ctx))
-	case errors.As(err, &overflow), llama.IsOverflow(err):
+	case errors.As(err, &overflow):
 		f.Code, f.Recoverable = events.FailOverflow, false
+		f.PromptTokens, f.Window = overflow.Tokens, overflow.Window
+	case errors.As(err, &tooLong):
+		f.Code, f.Recoverable = events.FailOverflow, false
+		f.PromptTokens, f.Window = tooLong.PromptTokens, tooLong.ContextSize
 	case errors.As(err, &output):
 		f.Code, f.Usage, f.Text = events.FailModelOutput, output.answer.Usage, output.answer.Text
-		f.Text = f.Text[:min(len(f.Text), maxText)]
+		f.Text = head(f.Text)
 	case errors.As(err, &unknown):
 		f.Recoverable = false
 	case errors.As(err, &status):
 		f.Recoverable = status.Code/100 != 4 // the same request is refused again
 	}
 	return f
+}
+
+// head is the beginning of a text that is to be kept.
+func head(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxText)], "")
 }
 
 // stopped is the end of an inference that was told to stop.

@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -168,4 +171,20 @@ func TestOneWorkerOfAName(t *testing.T) {
 	if _, err := workerhome.Open(p.state, events.RoleModelWorker, "../m1"); err == nil {
 		t.Error("a name that is a path is taken")
 	}
+}
+
+// firstChild is a child of a process that is no longer the program it was forked
+// from; 0: there is none.
+func firstChild(pid int) int {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		data, _ := os.ReadFile(list)
+		for _, field := range strings.Fields(string(data)) {
+			line, _ := os.ReadFile("/proc/" + field + "/cmdline")
+			if child, err := strconv.Atoi(field); err == nil && strings.Contains(string(line), "--model\x00") {
+				return child
+			}
+		}
+	}
+	return 0
 }

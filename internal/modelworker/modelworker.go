@@ -53,18 +53,18 @@ func unlessDone(ctx context.Context, err error) error {
 
 // A process is one life of a worker.
 type process struct {
-	o       Options
-	id      events.WorkerID
-	boot    string
-	logger  *slog.Logger
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	log     *eventlog.Log
-	manager *llama.Manager
-	report  *reporter
-	work    *work
-	wishes  *wishes
-	claims  *claim.Claims
+	o      Options
+	id     events.WorkerID
+	boot   string
+	logger *slog.Logger
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	log    *eventlog.Log
+	fleet  *fleet
+	report *reporter
+	work   *work
+	wishes *wishes
+	claims *claim.Claims
 }
 
 func (p *process) run(ctx context.Context, nc *nats.Conn) error {
@@ -83,7 +83,7 @@ func (p *process) run(ctx context.Context, nc *nats.Conn) error {
 	var reports sync.WaitGroup
 	reports.Go(func() { p.report.run(telling) })
 	err = p.offer(ctx)
-	err = errors.Join(err, p.manager.Close()) // what it tells is reported before the farewell
+	err = errors.Join(err, p.fleet.close()) // what it tells is reported before the farewell
 	told()
 	reports.Wait()
 	return errors.Join(err, p.leave(ctx))
@@ -98,15 +98,15 @@ func (p *process) build() (err error) {
 	if err != nil {
 		return err
 	}
-	if p.manager, err = llama.NewManager(p.o.manager(p.report.observe)); err != nil {
+	if p.fleet, err = newFleet(p.o, p.report.observe); err != nil {
 		return err
 	}
 	p.work = &work{
-		models: map[string]llama.Descriptor{}, manager: p.manager, sessions: newSessions(p.log), offers: newOffers(p.log),
+		models: map[string]llama.Descriptor{}, fleet: p.fleet, sessions: newSessions(p.log), offers: newOffers(p.log),
 		live: p.live, limit: p.o.Limit, logger: p.logger,
 	}
 	p.wishes = &wishes{
-		log: p.log, manager: p.manager, report: p.report, models: map[string]llama.Descriptor{}, logger: p.logger,
+		log: p.log, fleet: p.fleet, report: p.report, models: map[string]llama.Descriptor{}, logger: p.logger,
 		rings: make(chan struct{}, 1), begun: map[string]uint64{},
 	}
 	for _, m := range p.o.Models {
@@ -133,7 +133,8 @@ func (p *process) offer(ctx context.Context) error {
 	defer side.Wait()
 	defer drain()
 	side.Go(func() { p.wishes.run(ctx) })
-	side.Go(func() { p.preload(ctx) })
+	side.Go(func() { p.checkArgs(ctx) })
+	side.Go(func() { p.fleet.stay(ctx) })
 	p.logger.Info("model-worker ready", slog.Int("models", len(p.o.Models)))
 	return p.handle(ctx)
 }
@@ -168,32 +169,45 @@ func (p *process) listen(drain func()) (hangUp func(), err error) {
 	}, nil
 }
 
-// preload loads the first model that is to stay for good.
-func (p *process) preload(ctx context.Context) {
+// checkArgs says soon what a load would say late.
+func (p *process) checkArgs(ctx context.Context) {
+	var all []llama.Descriptor
 	for _, m := range p.o.Models {
-		if m.ResidencyMode != events.Persistent {
-			continue
-		}
-		if _, err := p.manager.Load(ctx, m.Descriptor); err != nil && ctx.Err() == nil {
-			p.logger.Warn("model is not loaded; the first inference tries again", slog.Any("error", err))
-		}
-		return
+		all = append(all, m.Descriptor)
+	}
+	if err := llama.CheckArgs(ctx, p.o.Executable, all...); err != nil && ctx.Err() == nil {
+		p.logger.Error("models will not load", slog.Any("error", err))
 	}
 }
 
-// handle works until ctx is done and what runs then has ended.
+// handle works until ctx is done and what runs then has ended. Each model has
+// slots of its own: many requests for one do not keep those for another from
+// being heard.
 func (p *process) handle(ctx context.Context) error {
-	w, err := worker.New(worker.SubscriberConfig{
-		JetStream: p.js, Slots: p.o.slots(), AckWait: p.o.AckWait, Drain: p.o.Drain, Logger: p.logger,
-	})
-	if err != nil {
-		return err
-	}
 	job := p.work.job()
-	for token := range p.work.models {
-		w.Handle(access.ModelDurable(token), worker.ByClaim(p.claims, job, nil, p.logger))
+	var workers []*worker.Worker
+	for _, m := range p.o.Models {
+		w, err := worker.New(worker.SubscriberConfig{
+			JetStream: p.js, Slots: max(1, m.Parallel), AckWait: p.o.AckWait, Drain: p.o.Drain, Logger: p.logger,
+		})
+		if err != nil {
+			return err
+		}
+		w.Handle(access.ModelDurable(events.Token(string(m.ModelID))), worker.ByClaim(p.claims, job, nil, p.logger))
+		workers = append(workers, w)
 	}
-	return w.Run(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(workers))
+	var running sync.WaitGroup
+	for i, w := range workers {
+		running.Go(func() {
+			defer stop() // one that cannot go on ends the process
+			errs[i] = w.Run(ctx)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
 }
 
 // live publishes a piece of an answer. Nobody waits for it, and it may be lost.

@@ -38,17 +38,24 @@ func TestTwoTurns(t *testing.T) {
 	if err != nil || again.Digest != got.PromptDigest {
 		t.Errorf("packed again it is %s, %v; the fact says %s", again.Digest, err, got.PromptDigest)
 	}
-	text := ""
+	text, pieces := "", 0
 	for text != got.Reply.Text {
 		m, err := live.NextMsgWithContext(p.ctx)
 		if err != nil {
 			t.Fatalf("live are %q: %v", text, err)
 		}
-		var d struct{ Delta string }
+		var d struct {
+			Delta          string
+			Attempt, Index int
+		}
 		if err := json.Unmarshal(m.Data, &d); err != nil {
 			t.Fatal(err)
 		}
+		if d.Attempt != 1 || d.Index != pieces {
+			t.Errorf("piece %d is %+v", pieces, d)
+		}
 		text += d.Delta
+		pieces++
 	}
 
 	tool := ref("s1", "t1-0")
@@ -106,6 +113,9 @@ func TestFailures(t *testing.T) {
 			got := p.failed(tt.request.Session, tt.request.ID)
 			if got.Code != tt.code || got.Recoverable != tt.recoverable || !strings.Contains(got.Reason, tt.reason) || got.Nonce == "" {
 				t.Errorf("failed with %+v", got)
+			}
+			if overflow := tt.code == events.FailOverflow; overflow != (got.PromptTokens > got.Window) || overflow != (got.Window > 0) {
+				t.Errorf("it says %d tokens of %d", got.PromptTokens, got.Window)
 			}
 			if tt.code == events.FailModelOutput && (got.Usage.Completion == 0 || got.Text == "") {
 				t.Errorf("nothing is kept of the answer: %+v", got)

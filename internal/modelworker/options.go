@@ -84,22 +84,22 @@ func (o Options) checkModels() error {
 	return errors.Join(faults...)
 }
 
-// slots is how many inferences are taken on at once: what one model does in
-// parallel, and one that waits for each of the others, so that the manager knows
-// who is next.
+// slots is how many inferences are taken on at once: of each model, what it does
+// in parallel. What is not taken on is for other workers.
 func (o Options) slots() int {
-	n := 1
+	n := 0
 	for _, m := range o.Models {
-		n = max(n, m.Parallel)
+		n += max(1, m.Parallel)
 	}
-	return n + len(o.Models) - 1
+	return n
 }
 
-// manager is how llama-server is run.
-func (o Options) manager(observe llama.Observer) llama.Config {
+// manager is how a llama-server is run whose files have this name.
+func (o Options) manager(name string, observe llama.Observer) llama.Config {
 	return llama.Config{
 		Executable: o.Executable, StallTimeout: o.StallTimeout, LoadTimeout: o.LoadTimeout, Hold: o.Hold,
-		PIDFile:  filepath.Join(o.Home.Dir, "llama-server.pid"),
+		PIDFile:  filepath.Join(o.Home.Dir, name+".pid"),
+		Socket:   filepath.Join(o.Home.Dir, name+".sock"),
 		LogFile:  filepath.Join(o.StateDir, "logs", "llama-server.log"),
 		Observer: observe, Logger: o.Logger,
 	}

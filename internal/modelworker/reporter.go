@@ -40,6 +40,7 @@ func (r *reporter) observe(e llama.ModelEvent) {
 		r.logger.Info("model loaded", slog.String("model", string(id)), slog.Duration("took", e.Latency), slog.Int("pid", e.PID))
 		r.add(id, events.ModelLoaded{
 			Ref: r.ref(id), Model: id, Worker: r.worker, PID: e.PID, ContextSize: e.ContextSize, Latency: e.Latency, Server: e.Server,
+			Wanted: wanted(e),
 		})
 	case llama.Unloaded:
 		id := e.Descriptor.ModelID
@@ -50,12 +51,21 @@ func (r *reporter) observe(e llama.ModelEvent) {
 		r.logger.Error("llama-server crashed", slog.String("model", string(id)), slog.String("exit", e.Exit.String()))
 		r.add(id, events.ModelCrashed{
 			Ref: r.ref(id), Model: id, Worker: r.worker, ExitCode: e.Exit.Code, Signal: e.Exit.Signal, Log: e.Log,
+			OutOfMemory: e.OutOfMemory,
 		})
 	case llama.LoadFailed:
 		id := e.Descriptor.ModelID
 		r.logger.Error("model not loaded", slog.String("model", string(id)), slog.String("reason", e.Reason))
-		r.add(id, events.ModelLoadFailed{Ref: r.ref(id), Model: id, Worker: r.worker, Reason: e.Reason, Log: e.Log})
+		r.add(id, events.ModelLoadFailed{Ref: r.ref(id), Model: id, Worker: r.worker, Reason: e.Reason, Log: e.Log, OutOfMemory: e.OutOfMemory})
 	}
+}
+
+// wanted is the context that a model has not got, for want of memory; 0: it has.
+func wanted(e llama.Loaded) int {
+	if !e.Halved {
+		return 0
+	}
+	return e.Descriptor.ContextSize
 }
 
 // ref is the aggregate of a model on this worker.

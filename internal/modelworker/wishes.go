@@ -50,12 +50,12 @@ const lookAgain = 30 * time.Second
 
 // wishes carries out what the log asks this worker to load and unload.
 type wishes struct {
-	log     factReader
-	manager *llama.Manager
-	report  *reporter
-	models  map[string]llama.Descriptor // by aggregate id
-	logger  *slog.Logger
-	rings   chan struct{} // has one when something may be new
+	log    factReader
+	fleet  *fleet
+	report *reporter
+	models map[string]llama.Descriptor // by aggregate id
+	logger *slog.Logger
+	rings  chan struct{} // has one when something may be new
 
 	begun map[string]uint64 // wishes under way or done, of the goroutine run alone
 	work  sync.WaitGroup
@@ -120,9 +120,9 @@ func (w *wishes) grant(ctx context.Context, d llama.Descriptor, wish events.Fact
 	_, before := w.report.state(d.ModelID)
 	var err error
 	if f, unload := wish.(events.ModelUnloadRequested); unload {
-		err = w.manager.Unload(ctx, d.ModelID, f.Force)
+		err = w.fleet.of(d.ModelID).Unload(ctx, d.ModelID, f.Force)
 	} else {
-		_, err = w.manager.Load(ctx, d)
+		_, err = w.fleet.of(d.ModelID).Load(ctx, d)
 	}
 	if err != nil {
 		w.logger.Warn("what was asked of a model", slog.String("model", string(d.ModelID)),

@@ -16,7 +16,7 @@ import (
 // work answers inferences. It is a [claim.Work].
 type work struct {
 	models   map[string]llama.Descriptor // by token
-	manager  *llama.Manager
+	fleet    *fleet
 	sessions *sessions
 	offers   *offers
 	live     func(subject string, piece delta)
@@ -26,8 +26,10 @@ type work struct {
 
 // A delta is what is published of an answer while it is generated.
 type delta struct {
-	Delta string `json:"delta"`
-	Index int    `json:"index"` // of the piece, from 0
+	Attempt   int    `json:"attempt"` // whose pieces these are: another attempt begins anew
+	Index     int    `json:"index"`   // of the piece, from 0
+	Delta     string `json:"delta"`
+	Reasoning string `json:"reasoning,omitempty"` // in place of Delta: what the model thinks before it answers
 }
 
 // job is how inferences are claimed and done.
@@ -55,7 +57,7 @@ func (w *work) Run(ctx context.Context, t claim.Task) events.Fact {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, w.limit, errTooLong)
 	defer cancel()
-	q := question{InferenceRequested: *i.Requested, requested: i.RequestedSeq}
+	q := question{InferenceRequested: *i.Requested, requested: i.RequestedSeq, attempt: t.Claim.Attempt}
 	end, err := w.answer(limited, q)
 	if err != nil {
 		f := failure(limited, err)
@@ -72,6 +74,7 @@ func (w *work) Run(ctx context.Context, t claim.Task) events.Fact {
 type question struct {
 	events.InferenceRequested
 	requested uint64 // its sequence
+	attempt   int    // from 1
 	state     session.State
 	offers    []events.ToolOffer
 }
@@ -88,7 +91,12 @@ func (w *work) answer(ctx context.Context, q question) (end events.InferenceComp
 	if q.offers, err = w.offers.find(ctx, q.Tools, q.requested); err != nil {
 		return end, err
 	}
-	err = w.manager.Model(w.models[q.ModelToken]).Use(ctx, func(ctx context.Context, c *llama.Client) error {
+	d := w.models[q.ModelToken]
+	model := w.fleet.of(d.ModelID).Model(d)
+	if q.Generation.Exact {
+		model = model.Alone()
+	}
+	err = model.Use(ctx, func(ctx context.Context, c *llama.Client) error {
 		end, err = w.generate(ctx, c, q)
 		return err
 	})
@@ -97,7 +105,8 @@ func (w *work) answer(ctx context.Context, q question) (end events.InferenceComp
 
 // generate packs the prompt for the model that is loaded, and has it answer.
 func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end events.InferenceCompleted, err error) {
-	request := llama.Request{Generation: bounded(q.Generation, c.Window()), OnDelta: w.deltas(q)}
+	request := llama.Request{Generation: bounded(q.Generation, c.Window())}
+	request.OnDelta, request.OnReasoning = w.deltas(q)
 	counter := counter{ctx: ctx, tokenizer: c.Tokenizer()}
 	prompt, err := session.Pack(q.state, q.offers, q.InferenceRequested, c.Window()-request.Generation.MaxTokens, counter.count)
 	if err != nil {
@@ -115,6 +124,7 @@ func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end e
 	if err != nil {
 		return end, &outputError{reason: err.Error(), answer: answer}
 	}
+	reply.Reasoning = head(answer.Reasoning)
 	return events.InferenceCompleted{
 		Reply: reply, Finish: answer.Finish, Usage: answer.Usage, Latency: answer.Latency, Timings: answer.Timings,
 		PromptDigest: prompt.Digest, Cut: prompt.Cut, Tokenizer: counter.name(),
@@ -132,13 +142,16 @@ func (q question) reply(a llama.Response) (events.Reply, error) {
 	return session.ParseReply(a.Text, q.offers, q.Withdrawn, q.FinalOnly)
 }
 
-// deltas publishes the pieces of an answer as they come.
-func (w *work) deltas(q question) func(string) {
+// deltas publishes the pieces of an answer, and of what was thought before it, as
+// they come.
+func (w *work) deltas(q question) (text, reasoning func(string)) {
 	subject, n := events.LiveSubject(q.Session, events.InferenceID(q.ID)), 0
-	return func(text string) {
-		w.live(subject, delta{Delta: text, Index: n})
+	tell := func(d delta) {
+		d.Attempt, d.Index = q.attempt, n
+		w.live(subject, d)
 		n++
 	}
+	return func(s string) { tell(delta{Delta: s}) }, func(s string) { tell(delta{Reasoning: s}) }
 }
 
 // defaultMaxTokens is what an answer may have where nothing is said.

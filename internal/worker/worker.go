@@ -64,6 +64,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
+	select { // a router that is closed while it begins waits for itself
+	case err := <-failed:
+		return err
+	case <-w.router.Running():
+	}
 	rerr := w.router.Close()
 	if err := w.sub.Close(); err != nil {
 		return err // says more than the router's time-out

@@ -70,10 +70,10 @@ func TestProcessOutOfMemoryIsRecognised(t *testing.T) {
 		"ggml_aligned_malloc: insufficient memory (attempted to allocate 4882.81 MB)": true,
 		"CUDA error: out of memory": true,
 		"ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9.5 MiB on device 0: cudaMalloc failed: out of memory": true,
-		"terminate called after throwing an instance of 'std::bad_alloc'":                                               true,
-		"vk::Device::allocateMemory: ErrorOutOfDeviceMemory":                                                            true,
-		"GGML_ASSERT(n_tokens > 0) failed":                                                                              false,
-		"mmap failed: Cannot allocate memory":                                                                           true,
+		"terminate called after throwing an instance of 'std::bad_alloc'":                                              true,
+		"vk::Device::allocateMemory: ErrorOutOfDeviceMemory":                                                           true,
+		"GGML_ASSERT(n_tokens > 0) failed":                                                                             false,
+		"mmap failed: Cannot allocate memory":                                                                          true,
 	} {
 		p := &Process{log: newLogRing(&logFile{}), exit: Exit{Code: 1}}
 		fmt.Fprintln(p.log, "0.00.1 E "+line)

@@ -17,6 +17,7 @@ func (m *Manager) unload(id events.ModelID, force bool, gone chan struct{}) {
 	m.unloads = append(m.unloads, gone)
 	switch {
 	case m.phase == loading:
+		m.failWaiters(loadError(m.want, errEmptied))
 		m.giveUp(errEmptied)
 	case m.phase == stopping:
 	case force:

@@ -204,17 +204,24 @@ func (m *Manager) failed(err error) {
 	if failed.ran && m.gaveUp == nil {
 		failed.Reason += m.failure(m.want, failed.Error(), time.Now())
 	}
-	m.waiting = slices.DeleteFunc(m.waiting, func(t *ticket) bool {
-		if m.fits(t) {
-			t.out <- grant{err: failed}
-		}
-		return m.fits(t)
-	})
+	if m.gaveUp == nil { // who waits for one that was given up came later
+		m.failWaiters(failed)
+	}
 	d, given := m.want, m.gaveUp
 	defer closeAll(m.clear())
 	if given == nil {
 		m.emit(LoadFailed{Descriptor: d, Reason: failed.Reason, Log: failed.Log, OutOfMemory: failed.OutOfMemory})
 	}
+}
+
+// failWaiters tells those who wait for the model that loads.
+func (m *Manager) failWaiters(err error) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(t *ticket) bool {
+		if m.fits(t) {
+			t.out <- grant{err: err}
+		}
+		return m.fits(t)
+	})
 }
 
 // swap makes room for o: those who wait for the model by now are served before,

@@ -106,6 +106,23 @@ func TestManagerLoading(t *testing.T) {
 			other.ok()
 			b.wants("+b")
 		}},
+		{"wanted, given up meanwhile", func(c *Config) { c.StopGrace = 500 * time.Millisecond }, func(b *bed) { // loaded in its turn
+			b.shut()
+			u := b.use(b.a)
+			b.is(loading)
+			b.signal(b.child(), syscall.SIGSTOP) // it takes a while to die
+			other := b.load(b.b)
+			b.waiting(2)
+			u.leave()
+			u.fails(context.Canceled)
+			b.until("to be given up", func() bool { return b.m.gaveUp != nil })
+			late := b.load(b.a)
+			b.waiting(2)
+			b.open("")
+			other.ok()
+			late.ok()
+			b.wants("+b", "-b", "+a")
+		}},
 		{"waiter leaves, nobody waits", nil, func(b *bed) { // it goes on: who left may come back
 			b.shut()
 			u := b.use(b.a)

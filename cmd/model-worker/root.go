@@ -19,12 +19,12 @@ func newRoot(env cli.Env) *cobra.Command {
 		Short:   "run models in llama-server",
 		Version: cli.Version,
 		Long: `Model-worker offers the models that the configuration names, and answers what
-is asked of them. Without a subcommand it runs. It keeps one model in memory at
-a time, in one llama-server that it starts, watches and ends; start several
-workers, on several machines, to have several models at once.
+is asked of them. Without a subcommand it runs. It starts, watches and ends its
+llama-servers: one for each PERSISTENT model, and one in which all others take
+turns. Workers on several machines share what is asked of a model.
 
-Each worker has a name, and under it a directory with the pid of its
-llama-server: should one ever outlive its worker, the next start ends it.
+Each worker has a name, and under it a directory with the pids of its
+llama-servers: should one ever outlive its worker, the next start ends it.
 
 Exit status: 0 done or stopped, 1 failed, 2 wrong usage, 130 interrupted.`,
 		Args: cobra.NoArgs,

@@ -6,6 +6,6 @@
 // prompt, has llama-server generate one action, and reports it. What became of
 // models is told as facts, after it is so.
 //
-// One llama-server serves all models of a worker, one at a time: see
-// [correx/pkg/llama.Manager]. It ends with the worker, however that ends.
+// Each PERSISTENT model has a llama-server of its own, all others take turns in
+// one: see [correx/pkg/llama.Manager]. They end with the worker, however that ends.
 package modelworker

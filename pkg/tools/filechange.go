@@ -199,6 +199,10 @@ func (u undoable) takeBack() error {
 
 // passes reports whether an error may be gone at the next try.
 func passes(err error) bool {
+	var passing *passingError
+	if errors.As(err, &passing) {
+		return true
+	}
 	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, e) {
 			return true

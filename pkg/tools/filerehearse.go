@@ -133,13 +133,20 @@ func (j *rehearsal) lay(dir string) error {
 	return os.WriteFile(inputOf(dir), j.input.Bytes(), 0o400)
 }
 
+// A passingError may be gone at the next try.
+type passingError struct{ reason string }
+
+func (e *passingError) Error() string { return e.reason }
+
 // told is the error of a run that did not end well.
 func told(exit Exit) error {
 	switch {
 	case exit.Cancelled:
-		return errors.New("stopped while the program patch was at work; nothing was changed")
+		return &passingError{"stopped while the program patch was at work; nothing was changed"}
 	case exit.TimedOut:
-		return fmt.Errorf("the program patch took longer than %s; nothing was changed", patchTimeout)
+		return &passingError{fmt.Sprintf("the program patch took longer than %s; nothing was changed", patchTimeout)}
+	case exit.Lost, exit.OutOfMemory, exit.Signal != "":
+		return &passingError{"the program patch was killed; nothing was changed"}
 	case exit.Code != 0:
 		said := strings.TrimSpace(Summary(string(exit.Stdout.Head)+string(exit.Stderr.Head), 1000))
 		return fmt.Errorf("the program patch ended with %d, and nothing was changed; it said: %s", exit.Code, said)

@@ -81,51 +81,6 @@ func TestFileEditDistantBytes(t *testing.T) {
 	}
 }
 
-// A weakRunner starts nothing, and confines by what it says.
-type weakRunner struct{ isolation events.Isolation }
-
-func (w weakRunner) Isolation() events.Isolation { return w.isolation }
-
-func (weakRunner) Run(context.Context, tools.Command) (tools.Exit, error) {
-	panic("nothing is to be started")
-}
-
-// TestPatchIsOfferedWhereItCanRun: without a program, or below the isolation that is
-// configured, file_edit has no patch and says so.
-func TestPatchIsOfferedWhereItCanRun(t *testing.T) {
-	dir := realDir(t)
-	put(t, dir+"/a.txt", "one\n")
-	for _, c := range []struct {
-		name   string
-		config tools.Config
-		off    string // "": it is offered
-	}{
-		{"as it is", tools.Config{Runner: weakRunner{events.IsolationNone}}, ""},
-		{"enough", tools.Config{Runner: weakRunner{events.IsolationFull}, MinIsolation: events.IsolationFSOnly}, ""},
-		{"nobody starts processes", tools.Config{}, "nothing was given that starts processes"},
-		{"not enough", tools.Config{Runner: weakRunner{events.IsolationFSOnly}, MinIsolation: events.IsolationFull}, `confines processes by "fs-only", and at least "full" is configured`},
-		{"the program lies where tools write", tools.Config{Runner: weakRunner{events.IsolationFull}, Writable: []string{"/"}}, "where tools may write"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.config.FileEdit = tools.FileEditConfig{Enabled: true, AllowedPaths: []string{dir}}
-			list, err := tools.Build(c.config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tool := list[0]
-			schema := strings.Contains(tool.ParametersSchema().String(), `"patch"`)
-			told := strings.Contains(tool.Description(), "unified diff")
-			v := tool.ValidateRequest(request(t, "file_edit", p{"operation": "patch", "patch": head + "@@ -1 +1 @@\n-one\n+1\n"}))
-			if offered := c.off == ""; schema != offered || told != offered || v.OK() != offered || !strings.Contains(v.Reason(), c.off) {
-				t.Fatalf("in the schema %v, told %v, %q", schema, told, v.Reason())
-			}
-			if v := tool.ValidateRequest(request(t, "file_edit", p{"operation": "append", "path": "a.txt", "content": "x"})); !v.OK() {
-				t.Fatal(v.Reason())
-			}
-		})
-	}
-}
-
 func TestFileMkdir(t *testing.T) {
 	dir := realDir(t)
 	put(t, dir+"/a.txt", "one\n")

@@ -144,6 +144,7 @@ func (f *Faults) tools(t Tools) {
 	f.enabled("tools.file_read", t.FileRead.Enabled, "allowed_paths", t.FileRead.AllowedPaths)
 	f.enabled("tools.file_write", t.FileWrite.Enabled, "allowed_paths", t.FileWrite.AllowedPaths)
 	f.enabled("tools.file_edit", t.FileEdit.Enabled, "allowed_paths", t.FileEdit.AllowedPaths)
+	f.mcp(t.MCP)
 }
 
 // enabled wants a tool that is on to be allowed something.

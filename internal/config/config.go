@@ -98,6 +98,7 @@ type Tools struct {
 	FileWrite FileWrite `yaml:"file_write"`
 	FileEdit  FileEdit  `yaml:"file_edit"`
 	Echo      Echo      `yaml:"echo"`
+	MCP       []MCP     `yaml:"mcp"`
 }
 
 // AnyEnabled reports whether any tool is turned on.

@@ -169,6 +169,9 @@ func Keys() []string {
 // wrongType says what a value should have been.
 func wrongType(n *yaml.Node, t reflect.Type, err error) string {
 	got := n.Value
+	if t.Kind() == reflect.Pointer { // of what may be left out
+		t = t.Elem()
+	}
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return fmt.Sprintf("is %q; write a time with its unit, such as 300ms, 30s, 15m or 1h", got)

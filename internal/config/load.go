@@ -52,6 +52,9 @@ func Read(src Source) (Config, error) {
 	for i := range cfg.Models {
 		cfg.Models[i] = cfg.Models[i].withDefaults()
 	}
+	for i := range cfg.Tools.MCP {
+		cfg.Tools.MCP[i] = cfg.Tools.MCP[i].withDefaults()
+	}
 	r.resolve(&cfg)
 	for _, f := range cfg.Validate() {
 		r.fault(f.Key, r.origin(f.Key).place, "%s", f.Text)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"reflect"
@@ -100,6 +101,10 @@ func (r *reader) resolve(cfg *Config) {
 	all("tools.file_read.allowed_paths", t.FileRead.AllowedPaths)
 	all("tools.file_write.allowed_paths", t.FileWrite.AllowedPaths)
 	all("tools.file_edit.allowed_paths", t.FileEdit.AllowedPaths)
+	for i, m := range t.MCP {
+		all(fmt.Sprintf("tools.mcp[%d].writable", i), m.Writable)
+		all(fmt.Sprintf("tools.mcp[%d].readable", i), m.Readable)
+	}
 	abs("projector.db", &cfg.Projector.DB)
 	for i := range cfg.Models {
 		if !strings.HasPrefix(cfg.Models[i].Path, "hf:") {

@@ -1,6 +1,7 @@
 package toolworker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,12 +18,14 @@ import (
 
 // Options are what a worker runs on. Fields without a default are required.
 type Options struct {
-	StateDir    string
-	Home        *workerhome.Home
-	URL         string // of the NATS server; empty: what the state directory says
-	Host        string // default: the machine's name
-	Version     string // semantic
-	Tools       []tools.Tool
+	StateDir string
+	Home     *workerhome.Home
+	URL      string // of the NATS server; empty: what the state directory says
+	Host     string // default: the machine's name
+	Version  string // semantic
+	Tools    []tools.Tool
+	// Foreign starts what brings further tools, and returns them and what ends it.
+	Foreign     func(context.Context) ([]tools.Tool, func())
 	Isolation   events.Isolation // that processes of tools get
 	Least       events.Isolation // that they must get
 	AckWait     time.Duration    // default 30 s
@@ -84,8 +87,12 @@ func FromConfig(cfg config.Config, home *workerhome.Home, runner tools.Runner, l
 	if err != nil {
 		return Options{}, fmt.Errorf("build tools: %w", err)
 	}
+	foreign, err := servers(cfg, home, runner, logger)
+	if err != nil {
+		return Options{}, err
+	}
 	return Options{
-		StateDir: cfg.State, Home: home, URL: cfg.NATS.URL, Tools: list,
+		StateDir: cfg.State, Home: home, URL: cfg.NATS.URL, Tools: list, Foreign: foreign,
 		Isolation: runner.Isolation(), Least: cfg.Tools.Sandbox.MinIsolation,
 		AckWait: cfg.Worker.AckWait, Drain: cfg.Worker.Drain, Concurrency: cfg.Worker.Concurrency, Logger: logger,
 	}, nil

@@ -27,6 +27,8 @@ import (
 // asks the worker to drain. Then it takes nothing more, waits for what runs, at
 // most o.Drain, and says that it stopped. It returns nil after a clean stop.
 func Run(ctx context.Context, o Options) error {
+	o, end := o.foreign(ctx)
+	defer end()
 	return live(ctx, o, (*process).offer)
 }
 

@@ -48,8 +48,8 @@ type StagingTool interface {
 	Place(path string) (workspace.Place, error)
 }
 
-// A DirTool is a [StagingTool] that needs [Scope.Dir], for some requests, to run
-// and to preview. Tools that are no StagingTool have one when they run.
+// A DirTool is a tool that needs [Scope.Dir], for some requests, to run and to
+// preview. Tools that are neither this nor a StagingTool have one when they run.
 type DirTool interface {
 	NeedsDir(events.ToolRequest) bool
 }
@@ -74,6 +74,11 @@ func FollowUpOnly(t Tool) bool {
 // A ForeignTool says who else it comes from, such as an MCP server.
 type ForeignTool interface {
 	Origin() string
+}
+
+// A RepeatableTool may touch nothing although its capabilities do not tell so.
+type RepeatableTool interface {
+	Repeatable() bool
 }
 
 // A TierRaiser knows requests that are worse than its tool's tier. A lower
@@ -128,6 +133,9 @@ func TierOf(t Tool, r events.ToolRequest) events.Tier {
 // tell: reading files is harmless, everything else is not. Runs of a tool that
 // touches nothing need no journal and may be repeated.
 func Touches(t Tool) bool {
+	if r, ok := t.(RepeatableTool); ok && r.Repeatable() {
+		return false
+	}
 	for _, c := range t.RequiredCapabilities() {
 		if c != events.FileRead {
 			return true

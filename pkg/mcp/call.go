@@ -55,6 +55,7 @@ func (s *server) explain(ctx context.Context, l *link, err error) error {
 	case ctx.Err() != nil:
 		return &stop{"cancelled; what it did is not known", true}
 	case errors.Is(err, sdk.ErrSessionMissing):
+		l.kill(err) // so that the next call finds it ended
 		return &stop{"the server forgot the session; the next call begins a new one", true}
 	case errors.As(err, &wire):
 		code := fmt.Sprintf("the server refused the call (%d): %s", wire.Code, visible(wire.Message, 2<<10))

@@ -26,6 +26,7 @@ var handshakes = []string{"2025-11-25", ""}
 func (s *server) dial(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StartTimeout)
 	defer cancel()
+	defer context.AfterFunc(s.quit, cancel)()
 	var last error
 	for _, version := range handshakes {
 		l, err := s.greet(ctx, version)

@@ -9,8 +9,8 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Stage()
-	if kind := os.Getenv("MCP_TEST_SERVER"); kind != "" {
-		serve(kind)
+	if os.Getenv("MCP_TEST_SERVER") != "" {
+		serve(os.Args[1])
 		return
 	}
 	os.Exit(m.Run())

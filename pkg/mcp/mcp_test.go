@@ -50,11 +50,11 @@ func process(t *testing.T, kind string) Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Server{Name: "srv", Command: []string{self}, Environment: []string{"MCP_TEST_SERVER", "MCP_TEST_EXTRA"}, Tools: []string{"*"}, StartTimeout: 30 * time.Second, Timeout: 30 * time.Second}.kind(kind)
+	return Server{
+		Name: "srv", Command: []string{self, kind}, Environment: []string{"MCP_TEST_SERVER", "MCP_TEST_EXTRA"},
+		Tools: []string{"*"}, StartTimeout: 30 * time.Second, Timeout: 30 * time.Second,
+	}
 }
-
-// kind is kept in the URL until rigOf moves it to the environment.
-func (s Server) kind(k string) Server { s.Headers = map[string]string{"kind": k}; return s }
 
 func newRig(t *testing.T, servers ...Server) *rig {
 	t.Helper()
@@ -63,17 +63,11 @@ func newRig(t *testing.T, servers ...Server) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{T: t, log: &journal{}, dir: t.TempDir(), tools: map[string]tools.Tool{}}
-	kind := ""
-	for i := range servers {
-		if servers[i].URL == "" {
-			kind, servers[i].Headers = servers[i].Headers["kind"], nil
-		}
-	}
 	r.set = Start(t.Context(), Options{
 		Servers: servers, Starter: runner, Isolation: runner.Isolation(), Dir: r.dir,
 		Logger: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Lookup: func(name string) (string, bool) {
-			v, ok := map[string]string{"MCP_TEST_SERVER": kind, "MCP_TEST_EXTRA": "extra", "TOKEN": "Bearer t0p"}[name]
+			v, ok := map[string]string{"MCP_TEST_SERVER": "yes", "MCP_TEST_EXTRA": "extra", "TOKEN": "Bearer t0p"}[name]
 			return v, ok
 		},
 	})
@@ -221,10 +215,7 @@ func TestProcess_ADeadServerIsStartedAgain(t *testing.T) {
 func TestProcess_ACallThatIsCancelledPoisonsNothing(t *testing.T) {
 	r := newRig(t, process(t, "plain"))
 	for _, name := range []string{"slow", "deaf"} {
-		mark := filepath.Join(t.TempDir(), "mark")
-		if name == "slow" || name == "deaf" { // below the server's own directory, where it may write
-			mark = filepath.Join(r.dir, "srv", name)
-		}
+		mark := filepath.Join(r.dir, "srv", name) // where it may write
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan tools.ToolResult, 1)
 		go func() { done <- r.run(ctx, name, p{"path": mark}) }()
@@ -380,5 +371,4 @@ func TestClose_LeavesNoProcess(t *testing.T) {
 	}
 	f := r.failure("echo", p{})
 	has(t, f.Reason, "ended with this worker")
-	r.set.servers = nil // closed already
 }

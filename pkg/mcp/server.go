@@ -18,6 +18,9 @@ type server struct {
 	log    *slog.Logger
 	life   context.Context // of its processes
 	end    context.CancelFunc
+	quit   context.Context // done when it is to end
+	leave  context.CancelFunc
+	once   sync.Once
 
 	turn      chan struct{} // held by whoever uses the fields below
 	link      *link         // the last; nil: there was none
@@ -32,19 +35,24 @@ type server struct {
 
 func newServer(c Server, o Options) *server {
 	life, end := context.WithCancel(context.Background())
+	quit, leave := context.WithCancel(life)
 	return &server{
-		config: c, o: o, log: o.Logger.With(slog.String("mcp_server", c.Name)), life: life, end: end,
+		config: c, o: o, log: o.Logger.With(slog.String("mcp_server", c.Name)),
+		life: life, end: end, quit: quit, leave: leave,
 		turn: make(chan struct{}, 1), pins: map[string]string{}, changed: map[string]error{},
 	}
 }
 
 // close ends the server and waits for it.
 func (s *server) close() {
-	s.turn <- struct{}{} // for ever: nothing is connected any more
-	if s.link != nil {
-		s.link.leave()
-	}
-	s.end()
+	s.once.Do(func() {
+		s.leave()
+		s.turn <- struct{}{} // for ever: nothing is connected any more
+		if s.link != nil {
+			s.link.leave()
+		}
+		s.end()
+	})
 }
 
 const (
@@ -70,7 +78,7 @@ func (s *server) connected(ctx context.Context) (*link, error) {
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-s.life.Done():
+	case <-s.quit.Done():
 		return nil, fmt.Errorf("MCP server %s was ended with this worker", s.config.Name)
 	}
 	if s.link != nil && s.link.alive() {
@@ -81,6 +89,9 @@ func (s *server) connected(ctx context.Context) (*link, error) {
 			}
 		}
 		return s.link, nil
+	}
+	if s.quit.Err() != nil {
+		return nil, fmt.Errorf("MCP server %s was ended with this worker", s.config.Name)
 	}
 	s.count()
 	if wait := time.Until(s.notBefore); wait > 0 {

@@ -38,13 +38,18 @@ func bareServer(dir, sync string) error {
 	if !s.ReadyForConnections(10 * time.Second) {
 		return errors.New("not ready in 10 s")
 	}
-	fmt.Println(s.ClientURL())
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	<-stop
+	untilTerminated(s.ClientURL())
 	s.Shutdown()
 	s.WaitForShutdown()
 	return nil
+}
+
+// untilTerminated says where a server is, and waits for SIGTERM.
+func untilTerminated(url string) {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	fmt.Println(url)
+	<-stop
 }
 
 // A floor is bare JetStream: a server in its own process with Correx's streams.
@@ -59,27 +64,17 @@ func (b *bench) newFloor(ctx context.Context, sync string) (*floor, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	return newFloorIn(ctx, dir, sync)
+}
+
+// newFloorIn is bare JetStream with its store in dir.
+func newFloorIn(ctx context.Context, dir, sync string) (*floor, error) {
+	url, stop, err := startSelf(serverArg, dir, sync)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, serverArg, dir, sync)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	f := &floor{stop: func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }}
-	line := make([]byte, 256)
-	n, err := out.Read(line)
-	if err != nil {
-		f.stop()
-		return nil, fmt.Errorf("start bare server: %w", err)
-	}
-	if f.conn, err = nats.Connect(strings.TrimSpace(string(line[:n]))); err != nil {
+	f := &floor{stop: stop}
+	if f.conn, err = nats.Connect(url); err != nil {
 		f.stop()
 		return nil, err
 	}
@@ -91,6 +86,32 @@ func (b *bench) newFloor(ctx context.Context, sync string) (*floor, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// startSelf runs this program as a server, which says on its first line where it
+// is.
+func startSelf(args ...string) (url string, stop func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() }
+	line := make([]byte, 256)
+	n, err := out.Read(line)
+	if err != nil {
+		stop()
+		return "", nil, fmt.Errorf("start %s: %w", args[0], err)
+	}
+	return strings.TrimSpace(string(line[:n])), stop, nil
 }
 
 func applyStreams(ctx context.Context, js jetstream.JetStream) error {

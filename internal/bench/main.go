@@ -39,6 +39,8 @@ var benchmarks = []benchmark{
 	{"calls_full", "≥ 0.35", func(ctx context.Context, b *bench) (row, error) { return b.calls(ctx, "always") }},
 	{"calls_relaxed", "", func(ctx context.Context, b *bench) (row, error) { return b.calls(ctx, "interval") }},
 	{"latency_full", "≤ 2.5", func(ctx context.Context, b *bench) (row, error) { return b.latency(ctx) }},
+	{"project", "≥ 0.7", func(ctx context.Context, b *bench) (row, error) { return b.project(ctx) }},
+	{"verify", "≥ 0.5", func(ctx context.Context, b *bench) (row, error) { return b.verify(ctx) }},
 }
 
 // bench is what all benchmarks share.
@@ -47,12 +49,15 @@ type bench struct {
 	dir  string        // scratch
 	span time.Duration // of one measurement
 
+	events int   // in the log that is projected and verified
+	log    *bulk // it, once it is made
+
 	stages bool // print where the time goes
 }
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == serverArg {
-		if err := bareServer(os.Args[2], os.Args[3]); err != nil {
+	if done, err := asServer(os.Args[1:]); done {
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "bench server:", err)
 			os.Exit(1)
 		}
@@ -66,10 +71,22 @@ func main() {
 	}
 }
 
+// asServer makes this program a server, if the arguments say so.
+func asServer(args []string) (done bool, err error) {
+	switch {
+	case len(args) == 3 && args[0] == serverArg:
+		return true, bareServer(args[1], args[2])
+	case len(args) == 2 && args[0] == productArg:
+		return true, productServer(args[1])
+	}
+	return false, nil
+}
+
 func run(ctx context.Context) error {
 	only := flag.String("run", "", "rows, separated by commas (default all)")
 	out := flag.String("out", filepath.Join("bench", "results.json"), "where the results go")
 	span := flag.Duration("span", 8*time.Second, "length of one measurement")
+	records := flag.Int("events", 1_000_000, "records in the log that is projected and verified")
 	stages := flag.Bool("stages", false, "print where the time of calls goes")
 	flag.Parse()
 	root, err := os.Getwd()
@@ -84,7 +101,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{root: root, dir: dir, span: *span, stages: *stages}
+	b := &bench{root: root, dir: dir, span: *span, events: *records, stages: *stages}
+	defer b.close()
 	var rows []row
 	for _, m := range benchmarks {
 		if *only != "" && !slices.Contains(strings.Split(*only, ","), m.name) {

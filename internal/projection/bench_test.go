@@ -48,7 +48,7 @@ func BenchmarkApplyFloor(b *testing.B) {
 	}
 	var all []statement
 	w := writer(b, open(b, filepath.Join(b.TempDir(), "a.db")))
-	w.tee = func(query string, args []any) {
+	w.Tee = func(query string, args []any) {
 		all = append(all, statement{query, append([]any(nil), args...)})
 	}
 	for i, r := range recs {

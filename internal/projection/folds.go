@@ -20,6 +20,7 @@ const maxFolds = 4096
 // folds says which records hold, by the kernel's own folds.
 type folds struct {
 	w          *Writer
+	past       *past // nil: the writer did not begin with the first record
 	tools      map[events.Aggregate]session.Invocation
 	inferences map[events.Aggregate]session.Inference
 	sessions   map[events.SessionID]session.Status
@@ -44,10 +45,10 @@ func (f *folds) step(r events.Record) (fact events.Fact, fault, err error) {
 	case a == events.Aggregate{}: // no subject of a fact
 		return nil, r.Err, nil
 	case a.Kind == events.KindTool:
-		return fold(r, f.tools, f.invocation, session.Invocation.Step,
+		return fold(r, f.past, f.tools, f.invocation, session.Invocation.Step,
 			func(i session.Invocation) events.Fact { return i.End })
 	case a.Kind == events.KindInference:
-		return fold(r, f.inferences, f.inference, session.Inference.Step, session.Inference.End)
+		return fold(r, f.past, f.inferences, f.inference, session.Inference.Step, session.Inference.End)
 	case r.Err != nil:
 		return nil, r.Err, nil
 	case a.Kind == events.KindSession:
@@ -66,10 +67,10 @@ func (f *folds) step(r events.Record) (fact events.Fact, fault, err error) {
 }
 
 // fold is one step of an aggregate that comes to an end.
-func fold[S any](r events.Record, known map[events.Aggregate]S, read func(events.Aggregate) (S, error),
+func fold[S any](r events.Record, past *past, known map[events.Aggregate]S, read func(events.Aggregate) (S, error),
 	step func(S, events.Record) (S, error), end func(S) events.Fact) (fact events.Fact, fault, err error) {
 	before, ok := known[r.Aggregate]
-	if !ok {
+	if !ok && past.has(r.Aggregate) {
 		if before, err = read(r.Aggregate); err != nil {
 			return nil, nil, err
 		}

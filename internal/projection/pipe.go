@@ -29,7 +29,7 @@ func receive(h *audit.Hasher, r events.Record) incoming {
 func pipe(ctx context.Context, log Log, from uint64, apply func(<-chan incoming) error) error {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
-	records := make(chan incoming, 256)
+	records := make(chan incoming, 1024)
 	var followed error
 	var follower sync.WaitGroup
 	var hasher audit.Hasher

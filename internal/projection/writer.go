@@ -25,7 +25,9 @@ type Writer struct {
 	bytes  int // bodies applied since the last commit
 	count  int // records applied since the last commit
 
-	tee func(query string, args []any) // in benchmarks: sees every statement
+	// Tee, if it is set, sees every statement, for whoever measures. The arguments
+	// last until it returns.
+	Tee func(query string, args []any)
 }
 
 // Writer returns the database's writer; there may be one at a time.
@@ -36,6 +38,9 @@ func (db *DB) Writer() (*Writer, error) {
 	}
 	w := &Writer{db: db, conn: conn, at: db.at.clone()}
 	w.folds = newFolds(w)
+	if w.at.Seq == 0 {
+		w.folds.past = newPast()
+	}
 	return w, nil
 }
 
@@ -133,8 +138,8 @@ func (w *Writer) Close() error {
 
 // exec runs a statement, prepared once.
 func (w *Writer) exec(query string, args ...any) error {
-	if w.tee != nil {
-		w.tee(query, args)
+	if w.Tee != nil {
+		w.Tee(query, args)
 	}
 	return w.conn.exec(query, args)
 }

@@ -81,8 +81,8 @@ func (h *Hasher) Event(e Event) Hash {
 
 // Placed is the hash of a record whose content's hash is known.
 func Placed(seq uint64, stored time.Time, content Hash) Hash {
-	b := make([]byte, 0, 64)
-	b = appendText(b, tagEvent)
+	var buf [8 + len(tagEvent) + 8 + 8 + sha256.Size]byte
+	b := appendText(buf[:0], tagEvent)
 	b = binary.BigEndian.AppendUint64(b, seq)
 	b = binary.BigEndian.AppendUint64(b, uint64(stored.UnixNano()))
 	return sha256.Sum256(append(b, content[:]...))
@@ -123,5 +123,8 @@ func Genesis(i Identity) Hash {
 
 // Link is the chain's next link: the digest of the last one and of a record's hash.
 func Link(chain, event Hash) Hash {
-	return sha256.Sum256(append(chain[:], event[:]...))
+	var b [2 * sha256.Size]byte
+	copy(b[:], chain[:])
+	copy(b[sha256.Size:], event[:])
+	return sha256.Sum256(b[:])
 }

@@ -8,7 +8,11 @@ import (
 )
 
 // Leaf is the hash of a leaf of the tree.
-func Leaf(event Hash) Hash { return sha256.Sum256(append([]byte{0}, event[:]...)) }
+func Leaf(event Hash) Hash {
+	var b [1 + sha256.Size]byte
+	copy(b[1:], event[:])
+	return sha256.Sum256(b[:])
+}
 
 // node is the hash of an inner node.
 func node(left, right Hash) Hash {

@@ -54,6 +54,21 @@ type DirTool interface {
 	NeedsDir(events.ToolRequest) bool
 }
 
+// A CommittingTool runs on copies: what it changes of the workspace it changes by
+// [Scope.Commit], when its process is dead and it knows what that is to be. Its
+// receipt's diff and affected paths are those of the set.
+type CommittingTool interface {
+	// Commits reports whether a run of the request is like that. Of one that is not
+	// the journal knows nothing but that it ran.
+	Commits(events.ToolRequest) bool
+}
+
+// Commits reports whether t is a [CommittingTool] that says so of r.
+func Commits(t Tool, r events.ToolRequest) bool {
+	c, ok := t.(CommittingTool)
+	return ok && c.Commits(r)
+}
+
 // A Previewer says what a request would do, and touches nothing.
 type Previewer interface {
 	Preview(ctx context.Context, r events.ToolRequest) Preview

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"correx/pkg/events"
+	"correx/pkg/tools/changes"
 	"correx/pkg/tools/workspace"
 )
 
@@ -16,6 +17,10 @@ type Scope struct {
 	Dir      string            // the invocation's own directory; empty: none
 	Base     []events.BaseHash // what the approval rests on
 	Recorder Recorder
+	// Commit makes a set of changes below roots, through the journal: all of it, or
+	// none and an error, which is the run's failure. It may be called once, by a
+	// [CommittingTool]. nil: nobody keeps a journal, and [changes.Set.Apply] does.
+	Commit func(ctx context.Context, roots *workspace.Roots, set changes.Set) error
 }
 
 type scopeKey struct{}

@@ -70,7 +70,7 @@ func (c fileChange) make(rec Recorder) (workspace.State, error) {
 
 // changes is what a request would make of all the files that it changes: of all,
 // or of none.
-type changes struct {
+type fileChanges struct {
 	files []fileChange
 	done  string // what to answer when it is done
 	meta  map[string]string
@@ -79,14 +79,14 @@ type changes struct {
 }
 
 // try rehearses the changes, where they can be.
-func (c changes) try(ctx context.Context) (events.Isolation, error) {
+func (c fileChanges) try(ctx context.Context) (events.Isolation, error) {
 	if c.rehearse == nil {
 		return "", nil
 	}
 	return c.rehearse(ctx)
 }
 
-func (c changes) preview(ctx context.Context, tier events.Tier) Preview {
+func (c fileChanges) preview(ctx context.Context, tier events.Tier) Preview {
 	if _, err := c.try(ctx); err != nil {
 		return Preview{Reason: visible(err.Error()), Tier: tier}
 	}
@@ -103,7 +103,7 @@ func (c changes) preview(ctx context.Context, tier events.Tier) Preview {
 }
 
 // stale says that a file is not any more what was approved; empty if all are.
-func (c changes) stale(s Scope) string {
+func (c fileChanges) stale(s Scope) string {
 	for _, f := range c.files {
 		path := f.place.Path()
 		if b, ok := s.base(path); ok && b.SHA256 != f.before.SHA256 {
@@ -116,7 +116,7 @@ func (c changes) stale(s Scope) string {
 }
 
 // apply makes the changes, if the files still are what was approved.
-func (c changes) apply(ctx context.Context, r events.ToolRequest) ToolResult {
+func (c fileChanges) apply(ctx context.Context, r events.ToolRequest) ToolResult {
 	scope := ScopeOf(ctx)
 	if why := c.stale(scope); why != "" {
 		f := fail(r, why)
@@ -160,7 +160,7 @@ func stopped(ctx context.Context, place workspace.Place) error {
 
 // failed is the failure of a change. What the others made is taken back here if
 // nobody records changes; else by whoever does.
-func (c changes) failed(r events.ToolRequest, s Scope, undo []undoable, err error) Failure {
+func (c fileChanges) failed(r events.ToolRequest, s Scope, undo []undoable, err error) Failure {
 	f := fail(r, visible(err.Error()+hintFor(err)))
 	f.Recoverable = errors.Is(err, workspace.ErrChanged) || passes(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if len(c.files) > 1 {

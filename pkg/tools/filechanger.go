@@ -14,17 +14,17 @@ type changer struct {
 	files
 	tier      events.Tier
 	protected []string // beside .git; see [Config]
-	plan      func(fileRequest) (changes, error)
+	plan      func(fileRequest) (fileChanges, error)
 }
 
-func (t changer) changes(r events.ToolRequest) (changes, error) {
+func (t changer) changes(r events.ToolRequest) (fileChanges, error) {
 	q, err := t.parse(r)
 	if err != nil {
-		return changes{}, err
+		return fileChanges{}, err
 	}
 	c, err := t.plan(q)
 	if err != nil {
-		return changes{}, fmt.Errorf("%s: %w", t.name, err)
+		return fileChanges{}, fmt.Errorf("%s: %w", t.name, err)
 	}
 	return c, nil
 }

@@ -26,7 +26,7 @@ func newFileEdit(c Config) (*FileEditTool, error) {
 		return nil, err
 	}
 	t := &FileEditTool{changer: changer{files: f, tier: events.T3, protected: c.Protected}, patcher: p}
-	t.plan = func(q fileRequest) (changes, error) {
+	t.plan = func(q fileRequest) (fileChanges, error) {
 		if q.Operation == "patch" {
 			return t.planPatch(q)
 		}
@@ -35,13 +35,13 @@ func newFileEdit(c Config) (*FileEditTool, error) {
 	return t, nil
 }
 
-func (t *FileEditTool) planEdit(q fileRequest) (changes, error) {
+func (t *FileEditTool) planEdit(q fileRequest) (fileChanges, error) {
 	c, err := t.readChange(q.place)
 	if err != nil {
-		return changes{}, err
+		return fileChanges{}, err
 	}
 	if !c.before.Exists {
-		return changes{}, fmt.Errorf("there is no file %s to edit%s%s; write it first, with file_write", q.asked, leads(q.asked, q.place), near(q.place))
+		return fileChanges{}, fmt.Errorf("there is no file %s to edit%s%s; write it first, with file_write", q.asked, leads(q.asked, q.place), near(q.place))
 	}
 	var done string
 	switch q.Operation {
@@ -51,10 +51,10 @@ func (t *FileEditTool) planEdit(q fileRequest) (changes, error) {
 		done, err = c.replace(q)
 	}
 	if err != nil {
-		return changes{}, fmt.Errorf("%s: %w", q.asked, err)
+		return fileChanges{}, fmt.Errorf("%s: %w", q.asked, err)
 	}
 	if len(c.after) > workspace.MaxSize {
-		return changes{}, fmt.Errorf("%s would be %d bytes large, and %d are allowed", q.asked, len(c.after), workspace.MaxSize)
+		return fileChanges{}, fmt.Errorf("%s would be %d bytes large, and %d are allowed", q.asked, len(c.after), workspace.MaxSize)
 	}
 	return one(c, done), nil
 }

@@ -21,22 +21,22 @@ const (
 
 // planPatch says what a patch would make of its files. It reads them, and
 // rehearses nothing yet.
-func (t *FileEditTool) planPatch(q fileRequest) (changes, error) {
+func (t *FileEditTool) planPatch(q fileRequest) (fileChanges, error) {
 	named, err := t.patched(*q.Patch)
 	if err != nil {
-		return changes{}, err
+		return fileChanges{}, err
 	}
-	c := changes{meta: map[string]string{}}
+	c := fileChanges{meta: map[string]string{}}
 	var job rehearsal
 	var done []string
 	size := 0
 	for _, n := range named {
 		f, copied, err := n.plan(t.readChange)
 		if err != nil {
-			return changes{}, fmt.Errorf("%s: %w", n.file.Name, err)
+			return fileChanges{}, fmt.Errorf("%s: %w", n.file.Name, err)
 		}
 		if size += max(len(f.before.Data), len(f.after)); size > maxPatchedBytes {
-			return changes{}, fmt.Errorf("the files of the patch are over %d bytes large together; patch fewer at once", maxPatchedBytes)
+			return fileChanges{}, fmt.Errorf("the files of the patch are over %d bytes large together; patch fewer at once", maxPatchedBytes)
 		}
 		c.files = append(c.files, f)
 		job.add(n.file, copied)

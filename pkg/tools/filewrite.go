@@ -24,24 +24,24 @@ func newFileWrite(c Config) (*FileWriteTool, error) {
 	return t, nil
 }
 
-func (t *FileWriteTool) planWrite(q fileRequest) (changes, error) {
+func (t *FileWriteTool) planWrite(q fileRequest) (fileChanges, error) {
 	if q.Operation == "mkdir" {
 		return t.planMkdir(q)
 	}
 	c, err := t.readChange(q.place)
 	if err != nil {
-		return changes{}, err
+		return fileChanges{}, err
 	}
 	if q.Operation == "delete" {
 		if !c.before.Exists {
-			return changes{}, fmt.Errorf("there is no file %s to delete%s%s", q.asked, leads(q.asked, q.place), near(q.place))
+			return fileChanges{}, fmt.Errorf("there is no file %s to delete%s%s", q.asked, leads(q.asked, q.place), near(q.place))
 		}
 		c.remove = true
 		return one(c, "deleted "+q.asked), nil
 	}
 	text, err := fitText(c.before.Data, *q.Content, true)
 	if err != nil {
-		return changes{}, fmt.Errorf("%s: %w", q.asked, err)
+		return fileChanges{}, fmt.Errorf("%s: %w", q.asked, err)
 	}
 	c.after = []byte(text)
 	done := fmt.Sprintf("wrote %d bytes to %s", len(c.after), q.asked)
@@ -55,31 +55,31 @@ func (t *FileWriteTool) planWrite(q fileRequest) (changes, error) {
 }
 
 // planMkdir makes a directory. That it is there already is as good.
-func (t *FileWriteTool) planMkdir(q fileRequest) (changes, error) {
+func (t *FileWriteTool) planMkdir(q fileRequest) (fileChanges, error) {
 	fi, err := q.place.Stat()
 	switch {
 	case err == nil && fi.IsDir():
-		return changes{done: q.asked + " is a directory already", meta: map[string]string{"path": q.place.Path()}}, nil
+		return fileChanges{done: q.asked + " is a directory already", meta: map[string]string{"path": q.place.Path()}}, nil
 	case err == nil:
-		return changes{}, fmt.Errorf("%s exists and is a %s, so it cannot be made a directory", q.asked, workspace.KindOf(fi))
+		return fileChanges{}, fmt.Errorf("%s exists and is a %s, so it cannot be made a directory", q.asked, workspace.KindOf(fi))
 	case !errors.Is(err, fs.ErrNotExist):
-		return changes{}, err
+		return fileChanges{}, err
 	}
 	c, err := t.readChange(q.place)
 	if err != nil {
-		return changes{}, err
+		return fileChanges{}, err
 	}
 	c.mkdir = true
 	return one(c, "made the directory "+q.asked), nil
 }
 
 // one is the change of a single file.
-func one(c fileChange, done string) changes {
+func one(c fileChange, done string) fileChanges {
 	meta := map[string]string{"path": c.place.Path()}
 	if !c.remove && !c.mkdir {
 		meta["sha256"] = workspace.Hash(c.after)
 	}
-	return changes{files: []fileChange{c}, done: done, meta: meta}
+	return fileChanges{files: []fileChange{c}, done: done, meta: meta}
 }
 
 // AffectedPaths implements [FileAffectingTool].

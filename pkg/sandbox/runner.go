@@ -55,19 +55,21 @@ type RunnerOptions struct {
 
 // NewRunner makes a runner, and finds out what this machine can confine.
 func NewRunner(o RunnerOptions) (*Runner, error) {
+	level, err := levelFor(o.Level)
+	if err != nil {
+		return nil, fmt.Errorf("make runner: %w", err)
+	}
 	o.Limits = withDefaults(o.Limits)
-	r := &Runner{o: o, found: findSecrets(), readable: []string{"/sys/devices/system/cpu", "/sys/devices/system/node"}}
+	return newRunnerOf(o, level)
+}
+
+func newRunnerOf(o RunnerOptions, level stage.Level) (*Runner, error) {
+	r := &Runner{o: o, level: level, found: findSecrets(), readable: []string{"/sys/devices/system/cpu", "/sys/devices/system/node"}}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("make runner: find this program: %w", err)
 	}
 	r.self = self
-	if o.Level == "" {
-		o.Level = events.IsolationFull
-	}
-	if r.level, err = levelOf(o.Level); err != nil {
-		return nil, fmt.Errorf("make runner: %w", err)
-	}
 	if o.Holds != "" {
 		if err := sweepHolds(o.Holds); err != nil {
 			return nil, fmt.Errorf("make runner: %w", err)
@@ -78,6 +80,19 @@ func NewRunner(o RunnerOptions) (*Runner, error) {
 
 // Isolation implements tools.Runner.
 func (r *Runner) Isolation() events.Isolation { return isolations[r.level] }
+
+// levelFor is the level that is asked for, as far as this machine reaches.
+func levelFor(i events.Isolation) (stage.Level, error) {
+	if i == events.IsolationNone {
+		return stage.None, nil
+	}
+	best, err := levelOf(Look().Level)
+	if err != nil || i == "" {
+		return best, err
+	}
+	level, err := levelOf(i)
+	return min(level, best), err
+}
 
 func levelOf(i events.Isolation) (stage.Level, error) {
 	for level, name := range isolations {
@@ -117,6 +132,7 @@ type process struct {
 	stdout, stderr *stream
 	full           chan struct{} // a stream ran over
 	held           []string      // to be released when it is dead
+	group          *group        // of its processes; nil: there is none
 }
 
 // start starts a stage and gives it its order. With talk the caller has the
@@ -131,6 +147,17 @@ func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var g *group
+	if r.level != stage.None {
+		if g, err = newGroup(over(c.Limits, r.o.Limits)); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if err != nil && g != nil {
+			g.close()
+		}
+	}()
 	var pipes pipeSet
 	defer pipes.closeTheirs()
 	stdout, stderr, control, status := pipes.out(), pipes.out(), pipes.in(), pipes.out()
@@ -152,11 +179,15 @@ func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
 	if talk {
 		cmd.Stdin = stdin.theirs
 	}
+	if g != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, g.files...)
+		o.Cgroups, o.Into = len(g.files), g.into
+	}
 	if err := cmd.Start(); err != nil {
 		pipes.closeOurs()
 		return nil, err
 	}
-	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2), held: held}
+	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2), held: held, group: g}
 	p.stderr = newStream(stderr.ours, p.full)
 	if talk {
 		p.stdin, p.spoken = stdin.ours, stdout.ours
@@ -208,6 +239,10 @@ func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit
 	exit.Stderr = p.stderr.finish()
 	_ = p.status.SetReadDeadline(time.Now().Add(drainWait))
 	err := conclude(&exit, <-reports, p.cmd.ProcessState)
+	if p.group != nil {
+		exit.OutOfMemory = p.group.killed()
+		p.group.close()
+	}
 	p.status.Close()
 	return exit, err
 }

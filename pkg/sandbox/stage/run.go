@@ -18,6 +18,9 @@ import (
 // In a process that a worker started as a stage this does the stage's work and
 // does not return: neither main nor any package that needs this one is reached.
 func init() {
+	if len(os.Args) > 0 && os.Args[0] == AttemptName {
+		attemptAll()
+	}
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
 	}

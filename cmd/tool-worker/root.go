@@ -41,7 +41,7 @@ Exit status: 0 done or stopped, 1 failed, 2 wrong usage, 130 interrupted.`,
 	run := newRunCommand(p)
 	root.Flags().AddFlagSet(run.Flags())
 	root.RunE = run.RunE
-	root.AddCommand(run, newRecoverCommand(p))
+	root.AddCommand(run, newRecoverCommand(p), newProbeCommand(p))
 	return root
 }
 

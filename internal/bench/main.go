@@ -41,6 +41,8 @@ var benchmarks = []benchmark{
 	{"latency_full", "≤ 2.5", func(ctx context.Context, b *bench) (row, error) { return b.latency(ctx) }},
 	{"project", "≥ 0.7", func(ctx context.Context, b *bench) (row, error) { return b.project(ctx) }},
 	{"verify", "≥ 0.5", func(ctx context.Context, b *bench) (row, error) { return b.verify(ctx) }},
+	{"spawn_full", "≤ 9", func(ctx context.Context, b *bench) (row, error) { return b.spawnFull(ctx) }},
+	{"spawn_ballast", "≤ 1.2", func(ctx context.Context, b *bench) (row, error) { return b.spawnBallast(ctx) }},
 }
 
 // bench is what all benchmarks share.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -138,13 +139,40 @@ func (f *Faults) session(s Session) {
 
 func (f *Faults) tools(t Tools) {
 	iso := []string{string(events.IsolationNone), string(events.IsolationFSOnly), string(events.IsolationFull)}
-	f.oneOf("tools.sandbox.min_isolation", string(t.Sandbox.MinIsolation), iso...)
+	f.oneOf("tools.sandbox.min_level", string(t.Sandbox.MinLevel), iso...)
+	if t.Sandbox.Level != "" {
+		f.oneOf("tools.sandbox.level", string(t.Sandbox.Level), iso...)
+	}
+	f.sandbox(t.Sandbox)
 	f.positive("tools.shell.timeout", t.Shell.Timeout)
 	f.enabled("tools.shell", t.Shell.Enabled, "allowed_executables", t.Shell.AllowedExecutables)
 	f.enabled("tools.file_read", t.FileRead.Enabled, "allowed_paths", t.FileRead.AllowedPaths)
 	f.enabled("tools.file_write", t.FileWrite.Enabled, "allowed_paths", t.FileWrite.AllowedPaths)
 	f.enabled("tools.file_edit", t.FileEdit.Enabled, "allowed_paths", t.FileEdit.AllowedPaths)
 	f.mcp(t.MCP)
+}
+
+func (f *Faults) sandbox(s Sandbox) {
+	if s.Root != "" && !filepath.IsAbs(s.Root) {
+		f.add("tools.sandbox.root", "is %q; write an absolute path", s.Root)
+	}
+	for i, p := range s.Hidden {
+		if !filepath.IsAbs(p) || filepath.Clean(p) == "/" {
+			f.add(fmt.Sprintf("tools.sandbox.hidden[%d]", i), "is %q; write an absolute path", p)
+		}
+	}
+	for i, p := range s.Protected {
+		if p == "" || !filepath.IsAbs(p) && (!filepath.IsLocal(p) || filepath.Clean(p) == ".") {
+			f.add(fmt.Sprintf("tools.sandbox.protected[%d]", i), "is %q; write an absolute path, or one relative to what tools may write, without ..", p)
+		}
+	}
+	l := s.Limits
+	f.atLeast("tools.sandbox.limits.cpu", l.CPU, 1)
+	f.atLeast("tools.sandbox.limits.address_space", l.AddressSpace, 16)
+	f.atLeast("tools.sandbox.limits.file_size", l.FileSize, 1)
+	f.atLeast("tools.sandbox.limits.open_files", l.OpenFiles, 16)
+	f.atLeast("tools.sandbox.limits.processes", l.Processes, 1)
+	f.atLeast("tools.sandbox.limits.memory", l.Memory, 8)
 }
 
 // enabled wants a tool that is on to be allowed something.

@@ -123,7 +123,22 @@ func (t Tools) Enabled() []string {
 
 // Sandbox is how tools are confined.
 type Sandbox struct {
-	MinIsolation events.Isolation `yaml:"min_isolation"`
+	MinLevel  events.Isolation `yaml:"min_level"`
+	Level     events.Isolation `yaml:"level"` // empty: the most that the machine can
+	Root      string           `yaml:"root"`  // where invocations have directories; empty: the worker's
+	Hidden    []string         `yaml:"hidden"`
+	Protected []string         `yaml:"protected"`
+	Limits    ProcessLimits    `yaml:"limits"`
+}
+
+// ProcessLimits bound the processes of tools. Sizes are in MiB.
+type ProcessLimits struct {
+	CPU          int `yaml:"cpu"`           // seconds, of each process
+	AddressSpace int `yaml:"address_space"` // MiB, of each process
+	FileSize     int `yaml:"file_size"`     // MiB, of each file
+	OpenFiles    int `yaml:"open_files"`    // of each process
+	Processes    int `yaml:"processes"`     // of an invocation
+	Memory       int `yaml:"memory"`        // MiB, of an invocation
 }
 
 // Shell is the tool that runs an argv.

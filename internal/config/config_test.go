@@ -230,6 +230,7 @@ func TestExampleIsComplete(t *testing.T) {
 	got.Approval.Policy, got.Models, got.Session.Tools, got.Tools.MCP = nil, nil, nil, nil
 	got.Tools.Shell.AllowedExecutables, got.Tools.Shell.Environment, got.Tools.Shell.Interpreters = nil, nil, nil
 	got.Tools.FileRead.AllowedPaths, got.Tools.FileWrite.AllowedPaths, got.Tools.FileEdit.AllowedPaths = nil, nil, nil
+	got.Tools.Sandbox.Hidden, got.Tools.Sandbox.Protected = nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example says\n%+v\nthe defaults are\n%+v", got, want)
 	}

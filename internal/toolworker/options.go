@@ -28,6 +28,7 @@ type Options struct {
 	Foreign     func(context.Context) ([]tools.Tool, func())
 	Isolation   events.Isolation // that processes of tools get
 	Least       events.Isolation // that they must get
+	Root        string           // of the invocations' directories; empty: in the home
 	AckWait     time.Duration    // default 30 s
 	Drain       time.Duration    // default 30 s
 	Concurrency int              // default 4
@@ -73,11 +74,26 @@ func (o Options) withDefaults() (Options, error) {
 // RunnerOptions is how processes of tools are confined. What Correx keeps, keys
 // and all, is hidden from them, but for the directory of their invocation.
 func RunnerOptions(cfg config.Config, home *workerhome.Home) sandbox.RunnerOptions {
+	s := cfg.Tools.Sandbox
+	root := sandboxRoot(cfg, home)
+	const mib = 1 << 20
 	return sandbox.RunnerOptions{
-		Hidden:  []string{cfg.State, home.Dir, filepath.Join(home.Dir, "sandbox")},
-		Scratch: filepath.Join(home.Dir, "sandbox"),
-		Holds:   filepath.Join(home.Dir, "holds"),
+		Level: s.Level, Hidden: append([]string{cfg.State, home.Dir, root}, s.Hidden...), Protected: s.Protected,
+		Scratch: root, Holds: filepath.Join(home.Dir, "holds"),
+		Limits: sandbox.Limits{
+			CPU: uint64(s.Limits.CPU), AddressSpace: uint64(s.Limits.AddressSpace) * mib, FileSize: uint64(s.Limits.FileSize) * mib,
+			OpenFiles: uint64(s.Limits.OpenFiles), Processes: uint64(s.Limits.Processes), Memory: uint64(s.Limits.Memory) * mib,
+		},
 	}
+}
+
+// sandboxRoot is the directory of the invocations. It is emptied at every start, so
+// it is never itself what the configuration names.
+func sandboxRoot(cfg config.Config, home *workerhome.Home) string {
+	if dir := cfg.Tools.Sandbox.Root; dir != "" {
+		return filepath.Join(dir, "correx-"+filepath.Base(home.Dir))
+	}
+	return filepath.Join(home.Dir, "sandbox")
 }
 
 // FromConfig takes over what a configuration says about tool-workers. Runner
@@ -93,7 +109,7 @@ func FromConfig(cfg config.Config, home *workerhome.Home, runner tools.Runner, l
 	}
 	return Options{
 		StateDir: cfg.State, Home: home, URL: cfg.NATS.URL, Tools: list, Foreign: foreign,
-		Isolation: runner.Isolation(), Least: cfg.Tools.Sandbox.MinIsolation,
+		Isolation: runner.Isolation(), Least: cfg.Tools.Sandbox.MinLevel, Root: sandboxRoot(cfg, home),
 		AckWait: cfg.Worker.AckWait, Drain: cfg.Worker.Drain, Concurrency: cfg.Worker.Concurrency, Logger: logger,
 	}, nil
 }
@@ -110,6 +126,6 @@ func toolsConfig(c config.Tools, dir string, runner tools.Runner) tools.Config {
 		FileEdit:  tools.FileEditConfig{Enabled: c.FileEdit.Enabled, AllowedPaths: c.FileEdit.AllowedPaths},
 		Echo:      tools.EchoConfig{Enabled: c.Echo.Enabled, Tier: c.Echo.Tier},
 		Runner:    runner,
-		Writable:  []string{dir}, MinIsolation: c.Sandbox.MinIsolation,
+		Writable:  []string{dir}, MinIsolation: c.Sandbox.MinLevel,
 	}
 }

@@ -129,7 +129,7 @@ func (p *process) build(nc *nats.Conn, disk *sandbox.Journal, pending []sandbox.
 		return nil, err
 	}
 	if p.executor, err = sandbox.NewExecutor(sandbox.ExecutorOptions{
-		Registry: p.registry, Journal: disk, Dir: p.o.Home.Dir, Isolation: p.o.Isolation, Logger: p.logger,
+		Registry: p.registry, Journal: disk, Dir: p.o.Home.Dir, Root: p.o.Root, Isolation: p.o.Isolation, Logger: p.logger,
 	}); err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ func (w *work) admit(t tools.Tool) func(session.Invocation) string {
 		case !only && follows != "":
 			return fmt.Sprintf("the tool %s is not made to follow up what another did", t.Name())
 		}
-		if spawns(t) && rank(w.isolation) < rank(w.least) {
-			return fmt.Sprintf("this machine confines processes by %q, and at least %q is configured", w.isolation, w.least)
+		if reason := w.tooLittle(t, i.Granted.Tier); reason != "" {
+			return reason
 		}
 		a := events.Aggregate{Session: i.Session, Kind: events.KindTool, ID: string(i.ID)}
 		if err := w.executor.Admit(callOf(a, i, events.Fence{})); err != nil {
@@ -68,6 +68,22 @@ func (w *work) admit(t tools.Tool) func(session.Invocation) string {
 		}
 		return ""
 	}
+}
+
+// tooLittle says why a tool that starts processes is not confined well enough
+// here. What is T3 never runs without any confinement.
+func (w *work) tooLittle(t tools.Tool, tier events.Tier) string {
+	if !spawns(t) {
+		return ""
+	}
+	const hint = "; tool-worker probe says what is missing and how to mend it"
+	switch {
+	case rank(w.isolation) < rank(w.least):
+		return fmt.Sprintf("this machine confines processes by %q, and at least %q is configured (tools.sandbox.min_level)", w.isolation, w.least) + hint
+	case tier >= events.T3 && rank(w.isolation) < rank(events.IsolationFSOnly):
+		return fmt.Sprintf("this machine confines processes by %q, and what is %s needs at least %q", w.isolation, tier, events.IsolationFSOnly) + hint
+	}
+	return ""
 }
 
 func spawns(t tools.Tool) bool {

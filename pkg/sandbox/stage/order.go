@@ -1,11 +1,15 @@
 package stage
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Name is what a program is called when it runs as the first stage.
@@ -149,8 +153,21 @@ func (f *Fault) Unwrap() error {
 	return f.Errno
 }
 
-func readOrder(r io.Reader) (Order, error) {
-	var o Order
-	err := json.NewDecoder(r).Decode(&o)
-	return o, err
+// readOrder reads the one line that is an order.
+func readOrder() (o Order, err error) {
+	text := make([]byte, 0, 16<<10)
+	for !bytes.HasSuffix(text, []byte("\n")) {
+		text = slices.Grow(text, 4<<10)
+		n, err := unix.Read(controlFD, text[len(text):cap(text)])
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return o, err
+		case n == 0:
+			return o, io.ErrUnexpectedEOF
+		default:
+			text = text[:len(text)+n]
+		}
+	}
+	return o, json.Unmarshal(text, &o)
 }

@@ -3,10 +3,8 @@ package stage
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -29,24 +27,32 @@ func init() {
 	syscall.Exit(run())    // not os.Exit, at which the race detector waits for a second
 }
 
+// run starts no goroutine: on a busy machine each change from one to another costs
+// milliseconds.
 func run() int {
 	// Nothing but the standard streams goes on to the program.
 	if err := unix.CloseRange(controlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		fmt.Fprintln(os.Stderr, "close descriptors:", err)
 		return 1
 	}
-	control, report := os.NewFile(controlFD, "control"), json.NewEncoder(os.NewFile(statusFD, "status"))
-	s := supervisor{children: make(chan os.Signal, 1)}
-	signal.Notify(s.children, unix.SIGCHLD)
-	// Caught and dropped.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE, unix.SIGQUIT)
-	gone, err := s.start(control)
-	if err != nil {
-		_ = report.Encode(Status{Fault: asFault(err)}) // nobody reads it if the worker is dead
+	var s supervisor
+	if err := s.start(); err != nil {
+		report(Status{Fault: asFault(err)})
 		return 1
 	}
-	_ = report.Encode(s.conclude(s.wait(gone)))
+	report(s.conclude(s.wait()))
 	return 0
+}
+
+// report tells the worker. If it is dead nobody listens.
+func report(s Status) {
+	text, err := json.Marshal(s)
+	for err == nil && len(text) > 0 {
+		var n int
+		if n, err = unix.Write(statusFD, text); err == nil {
+			text = text[n:]
+		}
+	}
 }
 
 func asFault(err error) *Fault {
@@ -56,38 +62,42 @@ func asFault(err error) *Fault {
 	return &Fault{Step: PrepareStage, Text: err.Error()}
 }
 
-// start reads the order and carries it out. gone is closed when the worker is.
-func (s *supervisor) start(control io.Reader) (gone <-chan struct{}, err error) {
-	o, err := readOrder(control)
+// start reads the order and carries it out.
+func (s *supervisor) start() error {
+	o, err := readOrder()
 	if err != nil {
-		return nil, &Fault{Step: ReadOrder, Text: err.Error()}
+		return &Fault{Step: ReadOrder, Text: err.Error()}
 	}
-	closed := make(chan struct{})
-	go func() { // ends with the process at the latest
-		_, _ = io.Copy(io.Discard, control)
-		close(closed)
-	}()
+	ignoreSignals()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become subreaper: %w", err)
+		return fmt.Errorf("become subreaper: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // the program shall not look in here
-		return nil, fmt.Errorf("stop being dumpable: %w", err)
+		return fmt.Errorf("stop being dumpable: %w", err)
 	}
 	if err := enterCgroups(o); err != nil {
-		return nil, err
+		return err
 	}
-	n, err := prepare(o)
-	if err != nil {
-		return nil, err
+	if s.inner, err = prepare(o); err != nil {
+		return err
 	}
-	s.order, s.inner = o, n
-	if s.target, err = n.launch(); err != nil {
-		return nil, err
+	if s.target, err = s.inner.launch(); err != nil {
+		return err
 	}
 	if o.Timeout > 0 {
-		s.deadline = time.After(o.Timeout)
+		s.deadline = time.Now().Add(o.Timeout)
 	}
-	return closed, nil
+	s.pidfd, err = unix.PidfdOpen(s.target, 0)
+	return err // it dies with this process
+}
+
+// ignoreSignals has this process survive what a program sends to its group. The
+// program itself starts with every signal's default.
+func ignoreSignals() {
+	action := [8]uint64{1} // SIG_IGN
+	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM} {
+		_, _ = sys(unix.SYS_RT_SIGACTION, uintptr(sig), ptr(&action[0]), 0, 8, 0, 0)
+	}
 }
 
 // enterCgroups moves this thread, and so what it forks, into cgroups of version
@@ -98,7 +108,7 @@ func enterCgroups(o Order) error {
 	}
 	for i := range o.Cgroups {
 		if _, err := unix.Write(cgroupFD+i, []byte("0")); err != nil {
-			return &Fault{Step: EnterCgroup, Errno: err.(syscall.Errno)}
+			return &Fault{Step: EnterCgroup, Text: err.Error()}
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package stage
 
 import (
-	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,30 +12,44 @@ import (
 // goroutine reaps and kills, so that it never kills a number that has passed to
 // a stranger.
 type supervisor struct {
-	order    Order
 	inner    *inner
-	children chan os.Signal
-	deadline <-chan time.Time
-	target   int // the program, or process 1 of its namespaces
+	deadline time.Time // zero: there is none
+	target   int       // the program, or process 1 of its namespaces
+	pidfd    int
 	ended    bool
 	end      unix.WaitStatus
 }
 
-// wait returns how the program ended, when nothing of it is left.
-func (s *supervisor) wait(gone <-chan struct{}) (timedOut bool) {
+// reapEvery is how often orphans are taken in while the program runs.
+const reapEvery = time.Second
+
+// wait returns when nothing of the program is left, and whether it took too long.
+func (s *supervisor) wait() (timedOut bool) {
 	for !s.ended {
-		select {
-		case <-s.children:
-			s.reap()
-			continue
-		case <-s.deadline:
-			timedOut = true
-		case <-gone:
+		pause := reapEvery
+		if !s.deadline.IsZero() {
+			pause = min(pause, time.Until(s.deadline))
 		}
-		break
+		if pause <= 0 {
+			timedOut = true
+			break
+		}
+		if gone := pollFor(s.pidfd, pause); gone {
+			break
+		}
+		s.reap()
 	}
 	s.killAll()
 	return timedOut
+}
+
+// pollFor waits until the process ends, the worker lets go, which it reports, or
+// some time has passed.
+func pollFor(pidfd int, pause time.Duration) (gone bool) {
+	fds := [2]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}, {Fd: controlFD, Events: unix.POLLIN}}
+	t := unix.NsecToTimespec(pause.Nanoseconds())
+	_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, ptr(&fds[0]), 2, ptr(&t), 0, 8, 0)
+	return errno == 0 && fds[1].Revents != 0
 }
 
 // conclude makes the report, with what came from below.
@@ -82,9 +96,7 @@ func (s *supervisor) reap() (left bool) {
 func (s *supervisor) killAll() {
 	for s.reap() {
 		killChildren()
-		select {
-		case <-s.children:
-		case <-time.After(time.Millisecond): // a child that forked while it was killed
-		}
+		pause := unix.NsecToTimespec(int64(time.Millisecond / 4)) // for those that forked while they were killed
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, ptr(&pause), 0, 8, 0)
 	}
 }

@@ -44,6 +44,9 @@ func (n *inner) become() {
 	if n.level == FSOnly {
 		n.dropCapabilities()
 	}
+	if n.level == Full {
+		_, _ = sys(unix.SYS_SETSID, 0, 0, 0, 0, 0, 0) // the group it came in has the stages
+	}
 	if _, errno := sys(unix.SYS_CHDIR, z(n.dir), 0, 0, 0, 0, 0); errno != 0 {
 		n.fail(EnterDirectory, -1, errno)
 	}

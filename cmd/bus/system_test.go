@@ -78,7 +78,7 @@ func newMachine(t *testing.T) *machine {
 }
 
 func (m *machine) worker(ctx context.Context, cfg config.Config, log *slog.Logger) {
-	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{Level: events.IsolationNone}) // everywhere alike
+	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{})
 	if err != nil {
 		m.t.Error(err)
 		return

@@ -58,7 +58,7 @@ func TestReviews(t *testing.T) {
 	t.Run("yes and yes", func(t *testing.T) {
 		p := says("a", "s", "a")
 		o := m.want(m.do(call{args: []string{"request", "draft", hello}, keys: p}), 0,
-			"draft T2 asks for approval", "isolation " + string(sandbox.Look().Level), "its changes wait for a review by draft_commit",
+			"draft T2 asks for approval", "isolation "+string(sandbox.Look().Level), "its changes wait for a review by draft_commit",
 			"Review of ", "draft_commit T2 asks for approval", "-one", "+two", "directory /work, network off", "/work/a.txt")
 		if o.stdout != "drafted\ncommitted\n" || p.times() != 3 {
 			t.Errorf("stdout is %q, asked %d times", o.stdout, p.times())

@@ -24,12 +24,12 @@ func servers(cfg config.Config, home *workerhome.Home, runner tools.Runner, logg
 		Starter: starter, Isolation: runner.Isolation(), Dir: filepath.Join(home.Dir, "mcp"), Logger: logger,
 	}
 	for _, m := range cfg.Tools.MCP {
-		switch least := cfg.Tools.Sandbox.MinIsolation; {
+		switch least := cfg.Tools.Sandbox.MinLevel; {
 		case m.URL == "" && !ok:
 			return nil, fmt.Errorf("MCP server %s: this runner starts no processes that are spoken to", m.Name)
 		case m.URL == "" && rank(o.Isolation) < rank(least):
 			logger.Error("MCP server is not started: processes are confined less than is configured", slog.String("mcp_server", m.Name),
-				slog.String("isolation", string(o.Isolation)), slog.String("min_isolation", string(least)))
+				slog.String("isolation", string(o.Isolation)), slog.String("min_level", string(least)))
 			continue
 		}
 		o.Servers = append(o.Servers, mcp.Server{

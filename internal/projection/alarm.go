@@ -46,13 +46,13 @@ func foreignStream(have, want Identity) error {
 func shrunkenStream(at, last uint64) error {
 	return &AlarmError{ErrShrunkenStream,
 		fmt.Sprintf("the database has applied sequence %d, the stream's last is %d", at, last),
-		"the store has lost records: look into it and keep the database, which may be their only copy; " + rebuild}
+		"the store has lost records: keep the database, which may be their only copy, and let `bus audit verify` say what is gone; " + rebuild}
 }
 
 func changedRecord(at uint64, why string) error {
 	return &AlarmError{ErrChangedRecord,
 		fmt.Sprintf("at sequence %d %s", at, why),
-		"the store was restored or damaged: look into it and keep the database, which may have what was lost; " + rebuild}
+		"the store was restored or damaged: keep the database, which may have what was lost, and let `projector verify` name the first record that differs; " + rebuild}
 }
 
 func gap(at, got uint64) error {
@@ -62,7 +62,7 @@ func gap(at, got uint64) error {
 	}
 	return &AlarmError{ErrGap,
 		fmt.Sprintf("behind sequence %d %s", at, comes),
-		"the store has lost records, which cannot be skipped: restore the stream from a copy"}
+		"the store has lost records, which cannot be skipped: restore the stream from a copy; `bus audit verify` names what is missing"}
 }
 
 // damaged makes an alarm of SQLite's word that a file is not what it should be.

@@ -45,7 +45,7 @@ func (r *role) start() {
 		t.Fatal(err)
 	}
 	w.cmd = &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{workerName}, Dir: leaked.Name(),
+		Path: r.program, Args: []string{workerName}, Dir: leaked.Name(),
 		Env:         []string{"HOME=" + r.home, "PATH=" + tools.SearchPath, "WORKER_TOKEN=" + r.secret, "USER=" + r.name},
 		Stderr:      os.Stderr,
 		ExtraFiles:  []*os.File{leaked, slave},

@@ -23,6 +23,7 @@ type role struct {
 	top      string
 	home     string
 	state    string
+	program  string // the worker's: this one
 	attacker string
 	secret   string
 	worker   *worker
@@ -82,14 +83,16 @@ func roles(t testing.TB) []*role {
 	if err := os.Chmod(top, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	attacker := filepath.Join(top, "attacker")
+	// A user does not reach where the go command puts this program.
+	program, attacker := filepath.Join(top, "worker"), filepath.Join(top, "attacker")
+	copyFile(t, "/proc/self/exe", program)
 	copyFile(t, attackerProgram(t), attacker)
 	all := []*role{{name: "root", uid: 0}, {name: "user", uid: nobody}}
 	if os.Geteuid() != 0 {
 		all = []*role{{name: "user", uid: os.Geteuid()}}
 	}
 	for _, r := range all {
-		r.top, r.attacker = filepath.Join(top, r.name), attacker
+		r.top, r.program, r.attacker = filepath.Join(top, r.name), program, attacker
 		r.home, r.state = filepath.Join(r.top, "home"), filepath.Join(r.top, "state")
 		r.secret = fmt.Sprintf("secret-%016x", rand.Uint64())
 		r.t = t

@@ -35,7 +35,7 @@ func raceAttempts() []attempt {
 // rounds is how often a race is run; CORREX_SOAK makes it many.
 func rounds() int {
 	if n, err := strconv.Atoi(os.Getenv("CORREX_SOAK")); err == nil && n > 0 {
-		return 2000
+		return 500
 	}
 	return 40
 }

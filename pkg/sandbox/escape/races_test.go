@@ -28,7 +28,7 @@ func raceAttempts() []attempt {
 		{name: "swap a directory above the working directory for a link to the outside", times: rounds(), prepare: swaps("swap"), escaped: changedVictim,
 			command: func(c *tools.Command, s *site) { in(c, s) }, script: "echo escaped >victim.txt; echo escaped >../victim.txt"},
 		{name: "swap a directory under a program's own path", times: rounds(), prepare: swaps(swap), escaped: changedVictim,
-			script: `for i in 1 2 3 4 5 6 7 8 9; do [ -h swap/dir ] || echo escaped >swap/dir/victim.txt; done`},
+			script: `i=0; while [ $i -lt 300 ]; do [ -h swap/dir ] || echo escaped >swap/dir/victim.txt; i=$((i+1)); done`},
 	}
 }
 

@@ -44,7 +44,8 @@ func report(t *testing.T, a attempt, vs verdicts) {
 		return
 	}
 	for i, got := range row {
-		if got != "" && want[i] != "" && got != want[i] && a.open == "" {
+		lost := a.times > 1 && strings.HasPrefix(want[i], string(escapes)) // a race can be lost
+		if got != "" && want[i] != "" && got != want[i] && a.open == "" && !lost {
 			t.Errorf("docs/sandbox.md says %q for %q in column %d, and it is %q; look why, then run with -update", want[i], a.name, i, got)
 		}
 	}

@@ -40,8 +40,14 @@ type plant struct {
 
 func newPlant(t testing.TB, tools ...string) *plant {
 	t.Helper()
+	return newPlantFor(t, 90*time.Second, tools...)
+}
+
+// newPlantFor makes one whose test may take as long as limit.
+func newPlantFor(t testing.TB, limit time.Duration, tools ...string) *plant {
+	t.Helper()
 	p := &plant{TB: t, state: t.TempDir()}
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	p.ctx = ctx
 	p.serve(tools...)

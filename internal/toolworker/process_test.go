@@ -42,6 +42,9 @@ func workerMain(name string) error {
 		return err
 	}
 	list, err := toolset(os.Getenv("CORREX_TEST_DIR"))
+	if os.Getenv(toolsEnv) == "files" {
+		list, err = fileTools(os.Getenv("CORREX_TEST_DIR"), home.Dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -52,16 +55,27 @@ func workerMain(name string) error {
 	})
 }
 
-// faultEnv names a point of the journal at which a worker process dies.
+// faultEnv names a point of the journal at which a worker process dies, or says
+// "nth N M POINT": M µs after it comes for the Nth time to one that begins so, or
+// to "any".
 const faultEnv = "CORREX_TEST_FAULT"
 
 func dieAt(point string) func(string) {
+	var nth, micros int
+	var prefix string
+	if n, _ := fmt.Sscanf(point, "nth %d %d %s", &nth, &micros, &prefix); n == 3 {
+		return dieAfter(nth, micros, prefix)
+	}
 	return func(p string) {
 		if p == point {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // the signal is on its way
+			die()
 		}
 	}
+}
+
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way
 }
 
 // A child is a worker in a process of its own, which can be killed and frozen.

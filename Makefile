@@ -48,7 +48,10 @@ soak: need ## the long tests: hours of faults
 	@$(PROGRAMS) $(SEED) CORREX_SOAK=1 $(TEST) -count 1 -timeout 120m ./...
 
 bench: build ## measure, and print the table of docs
-	@$(GO) run $(BUILD) ./internal/bench
+	@set -e; \
+	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
+	export CORREX_LLAMA_SERVER; \
+	$(GO) run $(BUILD) ./internal/bench
 
 clean: ## remove what was built; rm -rf .cache removes what was fetched
 	rm -rf bin .cache/test-bin .cache/test-bin.lock

@@ -25,7 +25,8 @@ type row struct {
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
 	Floor float64 `json:"floor"`
-	Ratio float64 `json:"ratio"` // value / floor
+	Ratio float64 `json:"ratio"`           // value / floor
+	Added float64 `json:"added,omitempty"` // value - floor, where that is what counts
 	want  string  // what the ratio should be, for people
 }
 
@@ -43,6 +44,8 @@ var benchmarks = []benchmark{
 	{"verify", "≥ 0.5", func(ctx context.Context, b *bench) (row, error) { return b.verify(ctx) }},
 	{"spawn_full", "≤ 9", func(ctx context.Context, b *bench) (row, error) { return b.spawnFull(ctx) }},
 	{"spawn_ballast", "≤ 1.2", func(ctx context.Context, b *bench) (row, error) { return b.spawnBallast(ctx) }},
+	{"inference_latency", "≤ 8 ms more", func(ctx context.Context, b *bench) (row, error) { return b.inferenceLatency(ctx) }},
+	{"inference_throughput", "≥ 0.95", func(ctx context.Context, b *bench) (row, error) { return b.inferenceThroughput(ctx) }},
 }
 
 // bench is what all benchmarks share.

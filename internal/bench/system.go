@@ -21,6 +21,7 @@ import (
 // A system is the real thing: the bus and a tool-worker, each in its process,
 // and the requester's and the approver's connections.
 type system struct {
+	state               string
 	requester, approver *nats.Conn
 	js                  jetstream.JetStream // the requester's
 
@@ -36,18 +37,23 @@ tools:
 worker: {concurrency: 64}
 `
 
-// newSystem starts a system whose server syncs as told.
+// newSystem starts a system with a tool-worker whose server syncs as told.
 func (b *bench) newSystem(ctx context.Context, sync string) (*system, error) {
+	return b.startSystem(ctx, sync, benchConfig, "tool-worker")
+}
+
+// startSystem starts the bus and a worker.
+func (b *bench) startSystem(ctx context.Context, sync, config, worker string) (*system, error) {
 	state, err := b.scratch(fmt.Sprintf("system-%s-%d", sync, time.Now().UnixNano()))
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(state, "correx.yaml"), []byte(benchConfig), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(state, "correx.yaml"), []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	s := &system{wait: map[string]chan string{}}
+	s := &system{state: state, wait: map[string]chan string{}}
 	s.stages.reset()
-	for _, args := range [][]string{{"bus", "serve", "--sync", sync}, {"tool-worker"}} {
+	for _, args := range [][]string{{"bus", "serve", "--sync", sync}, {worker}} {
 		cmd := exec.Command(filepath.Join(b.root, "bin", args[0]), args[1:]...)
 		cmd.Env = append(os.Environ(), "CORREX_STATE="+state, "CORREX_LOG_LEVEL=warn")
 		cmd.Stderr = os.Stderr
@@ -123,12 +129,17 @@ func (s *system) call(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	s.stages.reached(id, "asked for")
+	return s.send(ctx, "cmd.operator.tool.request", id, body)
+}
+
+// send gives a command and waits until what it asked for has ended.
+func (s *system) send(ctx context.Context, subject, id string, body []byte) error {
 	ch := make(chan string, 1)
 	s.mu.Lock()
 	s.wait[id] = ch
 	s.mu.Unlock()
-	s.stages.reached(id, "asked for")
-	if _, err := s.js.Publish(ctx, "cmd.operator.tool.request", body); err != nil {
+	if _, err := s.js.Publish(ctx, subject, body); err != nil {
 		return err
 	}
 	select {

@@ -137,7 +137,7 @@ func TestInferenceOfNoSession(t *testing.T) {
 	p.start("m1")
 	p.ask(events.InferenceRequested{Ref: ref(events.System, "i1"),
 		Messages: []events.ChatMessage{{Role: events.RoleUser, Content: testmodel.Task("free", "Say something.")}}}, script)
-	if got := p.completed(events.System, "i1"); got.Reply.Final == nil || *got.Reply.Final != "Just text." || got.Reply.Text != "Just text." {
+	if got := p.completed(events.System, "i1"); got.Reply.Final == nil || *got.Reply.Final != "Just text." || got.Reply.Text != "Just text." || got.Tokenizer != "bytes" {
 		t.Errorf("answer is %+v", got)
 	}
 }

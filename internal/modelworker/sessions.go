@@ -99,12 +99,15 @@ func newOffers(log reader) *offers {
 }
 
 // find returns the offers that refs name, in their order, as they stand on the
-// log up to sequence through.
+// log up to sequence through. The log is read only for those that are not known:
+// a digest says what an offer is.
 func (o *offers) find(ctx context.Context, refs []events.ToolRef, through uint64) ([]events.ToolOffer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.read(ctx, through); err != nil {
-		return nil, err
+	if !o.knows(refs) {
+		if err := o.read(ctx, through); err != nil {
+			return nil, err
+		}
 	}
 	var found []events.ToolOffer
 	for _, ref := range refs {
@@ -115,6 +118,15 @@ func (o *offers) find(ctx context.Context, refs []events.ToolRef, through uint64
 		found = append(found, offer)
 	}
 	return found, nil
+}
+
+func (o *offers) knows(refs []events.ToolRef) bool {
+	for _, ref := range refs {
+		if _, ok := o.known[ref]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // read takes in the announcements that are new.

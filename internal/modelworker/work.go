@@ -24,14 +24,6 @@ type work struct {
 	logger   *slog.Logger
 }
 
-// A delta is what is published of an answer while it is generated.
-type delta struct {
-	Attempt   int    `json:"attempt"` // whose pieces these are: another attempt begins anew
-	Index     int    `json:"index"`   // of the piece, from 0
-	Delta     string `json:"delta"`
-	Reasoning string `json:"reasoning,omitempty"` // in place of Delta: what the model thinks before it answers
-}
-
 // job is how inferences are claimed and done.
 func (w *work) job() claim.Job {
 	return claim.Job{Rules: claim.InferenceRules{Admit: w.admit}, Work: w, Idempotent: true}
@@ -106,9 +98,15 @@ func (w *work) answer(ctx context.Context, q question) (end events.InferenceComp
 // generate packs the prompt for the model that is loaded, and has it answer.
 func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end events.InferenceCompleted, err error) {
 	request := llama.Request{Generation: bounded(q.Generation, c.Window())}
-	request.OnDelta, request.OnReasoning = w.deltas(q)
+	tell := w.teller(q)
+	defer tell.end()
+	request.OnDelta, request.OnReasoning = tell.text, tell.reasoning
+	room := c.Window() - request.Generation.MaxTokens
 	counter := counter{ctx: ctx, tokenizer: c.Tokenizer()}
-	prompt, err := session.Pack(q.state, q.offers, q.InferenceRequested, c.Window()-request.Generation.MaxTokens, counter.count)
+	if q.free() {
+		counter.room = room
+	}
+	prompt, err := session.Pack(q.state, q.offers, q.InferenceRequested, room, counter.count)
 	if err != nil {
 		return end, err
 	}
@@ -142,16 +140,10 @@ func (q question) reply(a llama.Response) (events.Reply, error) {
 	return session.ParseReply(a.Text, q.offers, q.Withdrawn, q.FinalOnly)
 }
 
-// deltas publishes the pieces of an answer, and of what was thought before it, as
-// they come.
-func (w *work) deltas(q question) (text, reasoning func(string)) {
-	subject, n := events.LiveSubject(q.Session, events.InferenceID(q.ID)), 0
-	tell := func(d delta) {
-		d.Attempt, d.Index = q.attempt, n
-		w.live(subject, d)
-		n++
-	}
-	return func(s string) { tell(delta{Delta: s}) }, func(s string) { tell(delta{Reasoning: s}) }
+// teller publishes the pieces of an answer, and of what was thought before it.
+func (w *work) teller(q question) *teller {
+	subject := events.LiveSubject(q.Session, events.InferenceID(q.ID))
+	return newTeller(q.attempt, func(d delta) { w.live(subject, d) })
 }
 
 // defaultMaxTokens is what an answer may have where nothing is said.
@@ -172,17 +164,42 @@ type counter struct {
 	ctx       context.Context // of one inference
 	tokenizer *llama.Tokenizer
 	guessed   bool
+	counted   bool
+	room      int // prompts whose bytes fit into so many tokens are not counted; 0: all are
+}
+
+// What a template adds to a prompt at most, in tokens, for the comparison with
+// bytes: to each message, and once. The server refuses what is longer all the same.
+const (
+	perMessage = 64
+	perPrompt  = 512
+)
+
+// atMost bounds the tokens of a prompt: none has less than one byte.
+func atMost(messages []events.ChatMessage) int {
+	n := perPrompt
+	for _, m := range messages {
+		n += len(m.Content) + perMessage
+	}
+	return n
 }
 
 func (c *counter) count(messages []events.ChatMessage) int {
+	if n := atMost(messages); n <= c.room {
+		return n
+	}
+	c.counted = true
 	n, exact := c.tokenizer.CountMessages(c.ctx, messages)
 	c.guessed = c.guessed || !exact
 	return n
 }
 
 func (c *counter) name() string {
-	if c.guessed {
+	switch {
+	case c.guessed:
 		return "estimate"
+	case !c.counted:
+		return "bytes"
 	}
 	return "server"
 }

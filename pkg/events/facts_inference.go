@@ -62,7 +62,7 @@ type InferenceCompleted struct {
 	Timings      map[string]float64 `json:"timings,omitempty"`
 	PromptDigest string             `json:"prompt_sha256"` // of the packed messages, see session.Pack
 	Cut          int                `json:"cut,omitempty"` // L2 entries left out, oldest first
-	Tokenizer    string             `json:"tokenizer"`     // "server", or "estimate": len/4
+	Tokenizer    string             `json:"tokenizer"`     // "server"; "estimate": len/4; "bytes": it fits even if each byte is a token
 }
 
 // An InferenceFailure says why an inference failed, for programs.

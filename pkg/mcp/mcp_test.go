@@ -274,11 +274,12 @@ func TestProcess_Results(t *testing.T) {
 }
 
 func TestProcess_AHugeResultEndsTheServerAlone(t *testing.T) {
-	r := newRig(t, process(t, "plain"))
-	f := r.failure("huge", p{})
-	has(t, f.Reason, "more than 16 MiB")
-	if got := r.success("echo", p{"text": "up"}); got.Output != "echo up" {
-		t.Errorf("%+v", got)
+	for _, name := range []string{"huge", "flood"} {
+		r := newRig(t, process(t, "plain"))
+		has(t, r.failure(name, p{}).Reason, "more than 16 MiB")
+		if got := r.success("echo", p{"text": "up"}); got.Output != "echo up" {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

@@ -118,7 +118,14 @@ func newTestServer(kind string) *sdk.Server {
 		}
 	})
 	add(&sdk.Tool{Name: "huge"}, func(context.Context, *sdk.CallToolRequest, args) (*sdk.CallToolResult, error) {
-		return textResult(strings.Repeat("x", 100<<20)), nil
+		return textResult(strings.Repeat("x", 20<<20)), nil
+	})
+	add(&sdk.Tool{Name: "flood"}, func(context.Context, *sdk.CallToolRequest, args) (*sdk.CallToolResult, error) {
+		fmt.Print(`{"jsonrpc":"2.0","id":99,"result":{"content":[{"type":"text","text":"`)
+		for range 100 {
+			fmt.Print(strings.Repeat("x", 1<<20))
+		}
+		return textResult("unheard"), nil
 	})
 	add(&sdk.Tool{Name: "rich"}, func(context.Context, *sdk.CallToolRequest, args) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{

@@ -21,9 +21,14 @@ import (
 	"correx/pkg/sandbox"
 )
 
-// TestMain lets the test program be the stage of a sandbox, as tool-worker is.
+// TestMain lets the test program be the stage of a sandbox, as tool-worker is, and
+// an MCP server.
 func TestMain(m *testing.M) {
 	sandbox.Stage()
+	if len(os.Args) > 1 && os.Args[1] == mcpServerArg {
+		mcpServer()
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -44,7 +49,10 @@ worker: {ack_wait: 2s}
 kernel: {command_wait: 1s}
 `
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t *testing.T) *machine { t.Helper(); return newMachineWith(t, nil) }
+
+// newMachineWith has variables besides the file.
+func newMachineWith(t *testing.T, vars map[string]string) *machine {
 	t.Helper()
 	m := &machine{t: t, state: t.TempDir()}
 	m.work = filepath.Join(m.state, "work")
@@ -54,7 +62,7 @@ func newMachine(t *testing.T) *machine {
 	if err := os.WriteFile(filepath.Join(m.state, "correx.yaml"), []byte(machineConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Read(config.Source{State: m.state})
+	cfg, err := config.Read(config.Source{State: m.state, Lookup: func(k string) (string, bool) { v, ok := vars[k]; return v, ok }})
 	if err != nil {
 		t.Fatal(err)
 	}

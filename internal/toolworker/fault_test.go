@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"correx/internal/access"
@@ -22,6 +23,9 @@ var rollback = []string{"rolling", "rolling.durable", "rolled", "rolled.durable"
 func TestDeathAtEveryPointOfTheJournal(t *testing.T) {
 	p := newPlant(t, tokens...)
 	for n, point := range sandbox.FaultPoints {
+		if strings.HasPrefix(point, "announced") {
+			continue // of a commit that comes after its run: see package sandbox
+		}
 		t.Run(point, func(t *testing.T) {
 			p := *p
 			p.TB = t

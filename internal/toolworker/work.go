@@ -116,8 +116,9 @@ func (r run) Run(ctx context.Context, t claim.Task) events.Fact {
 	a := t.State.Aggregate
 	call := callOf(a, t.State.Fold.(session.Invocation), t.Fence())
 	if tools.Touches(r.tool) {
-		_, listed := r.tool.(tools.FileAffectingTool)
-		r.journal.begins(sandbox.Entry{Key: call.Key, Tool: r.tool.Name(), State: sandbox.Running, Unlisted: !listed})
+		r.journal.begins(sandbox.Entry{
+			Key: call.Key, Tool: r.tool.Name(), State: sandbox.Running, Unlisted: !sandbox.Listed(r.tool, call.Request),
+		})
 		defer r.journal.forgetUnbegun(a)
 	}
 	out := r.executor.Run(ctx, call)

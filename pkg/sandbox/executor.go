@@ -12,6 +12,7 @@ import (
 
 	"correx/pkg/events"
 	"correx/pkg/tools"
+	"correx/pkg/tools/changes"
 )
 
 // An Executor runs the tools of a registry, with backups of the files that they
@@ -167,9 +168,10 @@ type run struct {
 	tool   tools.Tool
 	began  time.Time
 	dir    string
-	paths  []string // computed once
-	files  []Change // what they were before
-	before [][]byte // their bytes
+	paths  []string     // computed once
+	files  []Change     // what they were before
+	before [][]byte     // their bytes
+	set    *changes.Set // what a late commit is to make
 	scope  tools.Scope
 	unlock func()
 }

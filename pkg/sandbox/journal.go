@@ -56,7 +56,7 @@ type JournalOptions struct {
 // FaultPoints are the points at which [JournalOptions.Fault] is called: before a
 // record is written, and after it is durable where somebody waits for that.
 var FaultPoints = []string{
-	"begin", "begin.durable", "staged", "staged.durable", "applied", "applied.written",
+	"begin", "begin.durable", "announced", "announced.durable", "staged", "staged.durable", "applied", "applied.written",
 	"result", "result.durable", "rolling", "rolling.durable", "rolled", "rolled.durable", "clear", "clear.written",
 }
 
@@ -137,6 +137,28 @@ func (j *Journal) Begin(key Key, tool string, files []Change, unlisted bool) err
 		j.mu.Unlock()
 		j.dropBackups(e)
 		return fmt.Errorf("begin %s: %w", key, err)
+	}
+	return nil
+}
+
+// Announce records, durably, what an invocation is about to change that may have
+// begun already, without files. Nothing may be changed before it returns nil.
+func (j *Journal) Announce(key Key, tool string, files []Change) error {
+	e := j.find(key)
+	if e == nil {
+		return j.Begin(key, tool, files, false)
+	}
+	if len(e.files) > 0 || e.State != Running {
+		return fmt.Errorf("announce changes of %s: it has announced some already, or is over", key)
+	}
+	backed := &entry{Entry: e.Entry, files: files}
+	err := j.backUp(backed)
+	if err == nil {
+		err = j.append(e, record{Kind: announcedRecord, Files: backed.files}, true)
+	}
+	if err != nil {
+		j.dropBackups(backed)
+		return fmt.Errorf("announce changes of %s: %w", key, err)
 	}
 	return nil
 }

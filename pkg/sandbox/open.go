@@ -88,6 +88,8 @@ func (e *entry) apply(r record) error {
 		} else {
 			e.files[r.File].Applied = r.After
 		}
+	case announcedRecord:
+		e.files = r.Files
 	case resultRecord:
 		e.State, e.Result = Result, r.Result
 	case rollingRecord:

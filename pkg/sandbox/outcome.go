@@ -8,6 +8,7 @@ import (
 
 	"correx/pkg/events"
 	"correx/pkg/tools"
+	"correx/pkg/tools/changes"
 	"correx/pkg/tools/diff"
 )
 
@@ -143,6 +144,9 @@ func (o *Outcome) summarise(name, text string) string {
 
 // changed lists the announced paths that are not what they were.
 func (r *run) changed() []string {
+	if r.set != nil {
+		return r.set.Paths()
+	}
 	var out []string
 	for _, f := range r.files {
 		if now, err := f.Look(); err != nil || !now.Same(f.Before) {
@@ -154,11 +158,19 @@ func (r *run) changed() []string {
 
 // diff is the unified diff of all announced files, from before to now.
 func (r *run) diff() string {
+	if r.set != nil {
+		return r.set.Diff(maxDiff)
+	}
 	var b strings.Builder
 	for i, f := range r.files {
 		now, err := f.Look()
-		if err != nil {
+		if err != nil || now.Dir != f.Before.Dir && f.Before.Exists {
 			continue // whoever changed it since has the last word
+		}
+		if now.Dir {
+			made := changes.Change{Path: f.Path(), Kind: changes.Created, After: changes.State{Type: changes.Directory, Mode: now.Mode}}
+			b.WriteString(changes.Set{Changes: []changes.Change{made}}.Diff(0))
+			continue
 		}
 		old, new := diff.Side{Name: f.Path(), Exists: f.Before.Exists, Data: r.before[i]}, diff.Side{Name: f.Path(), Exists: now.Exists, Data: now.Data}
 		b.WriteString(diff.Unified(old, new))

@@ -62,6 +62,9 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if tools.Commits(r.tool, r.call.Request) {
+		return r.prepareLate()
+	}
 	r.scope = tools.Scope{Dir: r.dir, Base: r.call.Base}
 	affects, listed := r.tool.(tools.FileAffectingTool)
 	if listed {
@@ -82,7 +85,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return fmt.Errorf("back up: %w", err)
 	}
 	if e := r.x.o.Journal.find(r.call.Key); e != nil {
-		r.scope.Recorder = recorder{r.x.o.Journal, e}
+		r.scope.Recorder = r.x.o.Journal.recorder(e)
 	}
 	return nil
 }

@@ -26,13 +26,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type recordKind string
 
 const (
-	beginRecord   recordKind = "begin"
-	stagedRecord  recordKind = "staged"
-	appliedRecord recordKind = "applied"
-	resultRecord  recordKind = "result"
-	rollingRecord recordKind = "rolling"
-	rolledRecord  recordKind = "rolled"
-	clearRecord   recordKind = "clear"
+	beginRecord     recordKind = "begin"
+	announcedRecord recordKind = "announced" // files after its beginning
+	stagedRecord    recordKind = "staged"
+	appliedRecord   recordKind = "applied"
+	resultRecord    recordKind = "result"
+	rollingRecord   recordKind = "rolling"
+	rolledRecord    recordKind = "rolled"
+	clearRecord     recordKind = "clear"
 )
 
 // A record is one step of one entry. Which fields it has depends on its kind.
@@ -49,7 +50,8 @@ type record struct {
 	Outcome  []events.RecoveredFile `json:"outcome,omitempty"`
 }
 
-// A Change is one file that an invocation is about to change.
+// A Change is one step of what an invocation is about to do to one file, directory
+// or symbolic link. They are taken back in the opposite order.
 type Change struct {
 	workspace.Undo
 	Data   []byte `json:"data,omitempty"`   // what was in it; a large one lies in Backup

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+
+	"golang.org/x/sync/errgroup"
 
 	"correx/pkg/events"
 	"correx/pkg/tools/workspace"
@@ -13,8 +16,12 @@ import (
 
 const (
 	// inlineBackup is how large a file may be whose backup stands in the journal
-	// itself, which costs no file and no further sync.
-	inlineBackup = 64 << 10
+	// itself, which costs no file and no further sync, and inlineBackups how much
+	// all of one invocation.
+	inlineBackup  = 64 << 10
+	inlineBackups = 4 << 20
+	// backupsAtOnce share the disk's syncs.
+	backupsAtOnce = 16
 	// keptDir has the backups that a rollback could not use.
 	keptDir = "kept"
 )
@@ -36,16 +43,15 @@ func (j *Journal) Rollback(key Key) ([]events.RecoveredFile, error) {
 			return nil, fmt.Errorf("roll back %s: %w", key, err)
 		}
 	}
-	var files []events.RecoveredFile
+	var files recovered
 	var faults []error
+	steps := stepsOf(e.files)
 	for i := len(e.files) - 1; i >= 0; i-- {
-		f, err := j.restore(e, i)
+		f, err := j.restore(e, i, steps.First(e.files[i].Path()))
 		if err != nil {
 			faults = append(faults, err)
 		}
-		if f.Effects != events.EffectsNone {
-			files = append(files, f)
-		}
+		files.add(f)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return files, fmt.Errorf("roll back %s: %w", key, err)
@@ -56,10 +62,40 @@ func (j *Journal) Rollback(key Key) ([]events.RecoveredFile, error) {
 	return files, nil
 }
 
-func (j *Journal) restore(e *entry, i int) (events.RecoveredFile, error) {
+// recovered are the files of a rollback; one has several steps, which count as one.
+type recovered []events.RecoveredFile
+
+func (r *recovered) add(f events.RecoveredFile) {
+	if f.Effects == events.EffectsNone {
+		return
+	}
+	for i, have := range *r {
+		if have.Path != f.Path {
+			continue
+		}
+		if badness(f.Effects) > badness(have.Effects) {
+			(*r)[i].Effects = f.Effects
+		}
+		if f.Backup != "" {
+			(*r)[i].Backup = f.Backup
+		}
+		return
+	}
+	*r = append(*r, f)
+}
+
+func badness(e events.Effects) int {
+	return slices.Index([]events.Effects{events.EffectsRolledBack, events.EffectsConflict, events.EffectsUnknown}, e)
+}
+
+// restore takes step i back. first is the first step of its path.
+func (j *Journal) restore(e *entry, i, first int) (events.RecoveredFile, error) {
 	c := e.files[i]
 	out := events.RecoveredFile{Path: c.Path(), Effects: events.EffectsNone}
 	outcome, err := c.Restore(func() ([]byte, error) { return j.backupOf(e, i) })
+	if outcome == workspace.Conflict && err == nil && first < i && e.files[first].IsBack() {
+		return out, nil // a rollback that was cut short had come further
+	}
 	switch {
 	case err != nil:
 		out.Effects = events.EffectsUnknown
@@ -68,7 +104,7 @@ func (j *Journal) restore(e *entry, i int) (events.RecoveredFile, error) {
 		out.Effects = events.EffectsRolledBack
 	case outcome == workspace.Conflict:
 		out.Effects = events.EffectsConflict
-		if c.Before.Exists {
+		if c.Before.Exists && !c.Before.Dir && c.Before.Link == "" {
 			out.Backup, err = j.keep(e, i)
 		}
 	}
@@ -78,10 +114,13 @@ func (j *Journal) restore(e *entry, i int) (events.RecoveredFile, error) {
 // backUp writes the large backups of e to files of their own.
 func (j *Journal) backUp(e *entry) error {
 	dir := j.backupDir(e)
-	made := false
+	made, inline := false, 0
+	var g errgroup.Group
+	g.SetLimit(backupsAtOnce)
 	for i := range e.files {
 		c := &e.files[i]
-		if len(c.Data) <= inlineBackup {
+		if n := len(c.Data); n <= inlineBackup && inline+n <= inlineBackups {
+			inline += n
 			continue
 		}
 		if !made {
@@ -91,13 +130,16 @@ func (j *Journal) backUp(e *entry) error {
 			made = true
 		}
 		c.Backup = strconv.Itoa(i)
-		if err := writeSynced(filepath.Join(dir, c.Backup), c.Data); err != nil {
-			return fmt.Errorf("back up %s: %w", c.Path(), err)
-		}
-		c.Data = nil
+		g.Go(func() error {
+			if err := writeSynced(filepath.Join(dir, c.Backup), c.Data); err != nil {
+				return fmt.Errorf("back up %s: %w", c.Path(), err)
+			}
+			c.Data = nil
+			return nil
+		})
 	}
-	if !made {
-		return nil
+	if err := g.Wait(); err != nil || !made {
+		return err
 	}
 	return errors.Join(syncDir(dir), syncDir(j.backups))
 }

@@ -1,6 +1,10 @@
 package changes
 
-import "fmt"
+import (
+	"fmt"
+
+	"correx/pkg/tools/workspace"
+)
 
 // Limits bound a set. Zero means the default in the comment.
 type Limits struct {
@@ -10,7 +14,7 @@ type Limits struct {
 }
 
 // MaxFileSize is the most that [Limits.FileSize] can be.
-const MaxFileSize = 64 << 20
+const MaxFileSize = workspace.MaxAny
 
 const (
 	defaultEntries = 10_000
@@ -52,3 +56,6 @@ type MovedError struct {
 func (e *MovedError) Error() string {
 	return e.Path + " is not any more what this rests on: " + e.Why + "; nothing was done"
 }
+
+// Unwrap has it be [workspace.ErrChanged] too.
+func (e *MovedError) Unwrap() error { return workspace.ErrChanged }

@@ -61,7 +61,7 @@ func (r *reader) layer(l Layer) error {
 }
 
 // merge compares an upper directory with the one below, which may be nil. What an
-// opaque one does not have is gone.
+// opaque one does not have is gone, and what is in it is opaque too.
 func (r *reader) merge(upper place, lower *place, opaque bool, depth int) error {
 	if depth > maxDepth {
 		return refuse(upper.path, "is nested in %d directories, and more are not committed", maxDepth)
@@ -123,7 +123,7 @@ func (r *reader) entry(upper place, lower *place, name string, depth int) error 
 		below = &place{dir: was.dir, path: was.path}
 	}
 	if now.state.Type == Directory {
-		return r.merge(place{dir: now.dir, path: now.path}, below, now.opaque, depth+1)
+		return r.merge(place{dir: now.dir, path: now.path}, below, opaque || now.opaque, depth+1)
 	}
 	if below != nil {
 		return r.allGone(*below)

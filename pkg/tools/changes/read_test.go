@@ -74,6 +74,10 @@ func TestRead(t *testing.T) {
 			b.put(b.upper+"/t/x", "x", 0o644)
 			b.must(unix.Setxattr(b.upper+"/t", "user.overlay.opaque", []byte("y"), 0))
 		}, "deleted t/s, deleted t/s/g"},
+		{"directory in an opaque directory", func(b bench) {
+			b.must(os.MkdirAll(b.upper+"/t/s", 0o755))
+			b.must(unix.Setxattr(b.upper+"/t", "user.overlay.opaque", []byte("y"), 0))
+		}, "deleted t/s/g, deleted t/x"},
 		{"directory by file", func(b bench) { b.put(b.upper+"/t", "file", 0o644) }, "changed t, deleted t/s, deleted t/s/g, deleted t/x"},
 		{"file by directory", func(b bench) { b.put(b.upper+"/f/a", "1", 0o644) }, "changed f, created f/a"},
 		{"link by directory", func(b bench) { b.put(b.upper+"/l/x", "1", 0o644) }, "changed l, created l/x"},

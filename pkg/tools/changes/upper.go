@@ -63,7 +63,7 @@ func (n *node) overlay(dir *os.File, name string, st unix.Stat_t) error {
 
 // search gives this worker back the permission to look into a directory.
 func (n *node) search() error {
-	if n.state.Mode&0o700 == 0o700 {
+	if n.state.Mode&0o500 == 0o500 {
 		return nil
 	}
 	if err := unix.Fchmod(int(n.dir.Fd()), n.state.Mode|0o700); err != nil {

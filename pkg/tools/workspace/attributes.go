@@ -13,8 +13,8 @@ import (
 // dir. Others, such as capabilities, are not for a changed file to inherit.
 func copyAttributes(dir *os.File, name string, to *os.File) error {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) {
-		return nil // a restore of a deleted file
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
+		return nil // a restore of a file that is gone, or has become a link
 	}
 	if err != nil {
 		return fmt.Errorf("keep attributes: %w", err)

@@ -16,31 +16,65 @@ func (p Place) Mkdir(rec Recorder) (State, error) {
 	if rec == nil {
 		rec = noRecorder{}
 	}
-	// What it will be is not known before it is there: its name is all.
-	if err := rec.Staged(p.Path(), State{}, State{Exists: true, Dir: true}); err != nil {
-		return State{}, fmt.Errorf("make directory %s: %w", p.Path(), err)
-	}
 	if err := p.makeParents(); err != nil {
 		return State{}, err
 	}
+	return p.makeDir(nil, rec)
+}
+
+// MakeDir makes the place a directory of a mode, durably, in one that is there. It
+// is an error if anything is there.
+func (p Place) MakeDir(mode uint32, rec Recorder) (State, error) { return p.makeDir(&mode, rec) }
+
+// makeDir makes a directory beside the place, so that it is known which one it is,
+// and puts it there.
+func (p Place) makeDir(mode *uint32, rec Recorder) (State, error) {
 	dir, err := p.parent()
 	if err != nil {
 		return State{}, fmt.Errorf("make directory %s: %w", p.Path(), err)
 	}
 	defer dir.Close()
-	if err := unix.Mkdirat(int(dir.Fd()), p.base(), 0o777); errors.Is(err, unix.EEXIST) {
-		return State{}, fmt.Errorf("make directory %s: somebody else made it: %w", p.Path(), ErrChanged)
-	} else if err != nil {
+	temp := rec.Temp(p.Path())
+	after, err := newDir(dir, temp, mode)
+	if err == nil {
+		err = rec.Staged(p.Path(), State{}, after)
+	}
+	if err == nil {
+		err = renameNewDir(int(dir.Fd()), temp, p.base())
+	}
+	if err != nil {
+		_ = removeTemp(dir, temp) // or recovery does
 		return State{}, fmt.Errorf("make directory %s: %w", p.Path(), err)
 	}
 	if err := dir.Sync(); err != nil {
 		return State{}, fmt.Errorf("sync directory above %s: %w", p.Path(), err)
 	}
-	after, err := lookDir(dir, p.base())
-	if err != nil {
-		return State{}, fmt.Errorf("make directory %s: %w", p.Path(), err)
-	}
 	return after, rec.Applied(p.Path(), after)
+}
+
+// renameNewDir renames a directory to a name that nothing has.
+func renameNewDir(dir int, from, to string) error {
+	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system can
+		err = unix.Renameat(dir, from, dir, to) // which replaces nothing but an empty directory
+	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("somebody else made it: %w", ErrChanged)
+	}
+	return err
+}
+
+// newDir makes a directory of a mode; nil is the process's default.
+func newDir(dir *os.File, name string, mode *uint32) (State, error) {
+	if err := unix.Mkdirat(int(dir.Fd()), name, 0o777); err != nil {
+		return State{}, err
+	}
+	if mode != nil {
+		if err := unix.Fchmodat(int(dir.Fd()), name, *mode, 0); err != nil {
+			return State{}, fmt.Errorf("set mode: %w", err)
+		}
+	}
+	return lookDir(dir, name)
 }
 
 // lookDir is the state of a directory. Anything else does not exist to it.
@@ -54,26 +88,6 @@ func lookDir(dir *os.File, name string) (State, error) {
 		return State{}, fmt.Errorf("look at %s: %w", name, err)
 	}
 	return State{Exists: true, Dir: true, Dev: st.Dev, Inode: st.Ino, Mode: st.Mode & 0o7777, UID: st.Uid, GID: st.Gid}, nil
-}
-
-// removeMade takes a directory away again that a change made, if nothing is in it.
-// One whose inode is not known is told by its name alone.
-func removeMade(dir *os.File, name string, made State) (Outcome, error) {
-	now, err := lookDir(dir, name)
-	if err != nil {
-		return Conflict, err
-	}
-	if !now.Exists || made.Inode != 0 && !now.Same(made) {
-		return Conflict, nil
-	}
-	err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
-	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY) {
-		return Conflict, nil // somebody put something into it
-	}
-	if err != nil {
-		return Conflict, err
-	}
-	return Restored, dir.Sync()
 }
 
 // removeDirs removes the directories that were made, the innermost first, as far as

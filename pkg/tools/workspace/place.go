@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxLinks is how many symbolic links one path may follow, as in the kernel.
@@ -87,9 +89,28 @@ func (p Place) parent() (*os.File, error) {
 	return p.root.openDir(path.Dir(p.rel))
 }
 
-// openDir opens a directory, and does not wait for a FIFO in its place.
+// openDir opens a directory, through no symbolic link, and does not wait for a
+// FIFO in its place.
 func (o *root) openDir(rel string) (*os.File, error) {
-	return o.fs.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	top, err := o.fs.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil || rel == "." {
+		return top, err
+	}
+	defer top.Close()
+	fd, err := unix.Openat2(int(top.Fd()), rel, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: filepath.Join(o.real, rel), Err: err}
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(o.real, rel)), nil
+}
+
+// noDir reports whether an error of openDir says that there is no such directory:
+// nothing, a file, or a symbolic link stands in its place or above.
+func noDir(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }
 
 func (p Place) base() string { return path.Base(p.rel) }

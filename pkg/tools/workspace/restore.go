@@ -47,7 +47,7 @@ func (u Undo) Restore(backup func() ([]byte, error)) (Outcome, error) {
 	defer fsys.Close()
 	p := Place{root: &root{fs: fsys, real: u.Root, given: u.Root}, rel: u.Rel}
 	dir, err := p.parent()
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil && noDir(err) {
 		if u.Before.Exists {
 			return Conflict, nil // its directory is gone
 		}
@@ -70,7 +70,7 @@ func (u Undo) Restore(backup func() ([]byte, error)) (Outcome, error) {
 
 func (u Undo) restoreIn(p Place, dir *os.File, backup func() ([]byte, error)) (Outcome, error) {
 	for _, temp := range []string{u.Temp, u.Temp + "r"} {
-		if err := unix.Unlinkat(int(dir.Fd()), temp, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		if err := removeTemp(dir, temp); err != nil {
 			return Conflict, fmt.Errorf("remove temporary file: %w", err)
 		}
 	}
@@ -78,56 +78,127 @@ func (u Undo) restoreIn(p Place, dir *os.File, backup func() ([]byte, error)) (O
 	if left == nil {
 		left = u.Staged
 	}
-	now, err := look(dir, p.base(), MaxSize)
-	if err != nil && left != nil && left.Dir {
-		return removeMade(dir, p.base(), *left)
-	}
+	now, err := lookAny(dir, p.base(), MaxAny)
 	if err != nil {
 		return Conflict, nil // whatever it is, it is not what we left
 	}
-	if now.SameContent(u.Before) {
-		return Untouched, nil
-	}
+	modeOnly := left != nil && left.Exists && left.SameContent(u.Before) && !left.SameMode(u.Before)
 	switch {
+	case now.SameContent(u.Before) && (!modeOnly || now.SameMode(u.Before)):
+		return Untouched, nil
 	case left == nil && u.Trusted:
 		return Untouched, nil
-	case left == nil || !now.Same(*left):
+	case left == nil || !now.Same(*left) || modeOnly && !now.SameMode(*left):
 		return Conflict, nil
-	case !u.Before.Exists:
-		if err := unix.Unlinkat(int(dir.Fd()), p.base(), 0); err != nil {
-			return Conflict, err
-		}
-		return Restored, dir.Sync()
+	}
+	err = u.undo(p, dir, now.State, modeOnly, backup)
+	if errors.Is(err, ErrChanged) {
+		return Conflict, nil
+	}
+	if err != nil {
+		return Conflict, err
+	}
+	return Restored, dir.Sync()
+}
+
+func removeTemp(dir *os.File, name string) error {
+	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// undo makes of now what was before.
+func (u Undo) undo(p Place, dir *os.File, now State, modeOnly bool, backup func() ([]byte, error)) error {
+	switch was := u.Before; {
+	case modeOnly:
+		_, err := chmod(dir, p.base(), now, was.Mode)
+		return err
+	case !was.Exists:
+		return unlink(dir, p.base(), now)
+	case was.Dir:
+		return u.putBackDir(p, dir, now)
+	case was.Link != "":
+		return u.putBackLink(p, dir, now)
 	}
 	data, err := backup()
 	if err != nil {
-		return Conflict, fmt.Errorf("read backup: %w", err)
+		return fmt.Errorf("read backup: %w", err)
 	}
-	return u.putBack(p, dir, now.State, data)
+	return u.putBack(p, dir, now, data)
+}
+
+// putBackDir makes a directory again that is gone, empty.
+func (u Undo) putBackDir(p Place, dir *os.File, now State) error {
+	if now.Exists {
+		return ErrChanged
+	}
+	temp, was := u.Temp+"r", u.Before
+	if _, err := newDir(dir, temp, nil); err != nil {
+		return err
+	}
+	err := giveTo(dir, temp, was)
+	if err == nil {
+		err = unix.Fchmodat(int(dir.Fd()), temp, was.Mode, 0)
+	}
+	if err == nil {
+		err = renameNewDir(int(dir.Fd()), temp, p.base())
+	}
+	if err != nil {
+		_ = removeTemp(dir, temp)
+	}
+	return err
+}
+
+func (u Undo) putBackLink(p Place, dir *os.File, now State) error {
+	temp, was := u.Temp+"r", u.Before
+	if _, err := newLink(dir, temp, was.Link); err != nil {
+		return err
+	}
+	err := giveTo(dir, temp, was)
+	if err == nil {
+		err = exchange(dir, temp, p.base(), now)
+	}
+	if err != nil {
+		_ = removeTemp(dir, temp)
+	}
+	return err
+}
+
+// giveTo gives what was made to whom it belonged.
+func giveTo(dir *os.File, name string, was State) error {
+	if int(was.UID) == os.Geteuid() && int(was.GID) == os.Getegid() {
+		return nil
+	}
+	if err := unix.Fchownat(int(dir.Fd()), name, int(was.UID), int(was.GID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fmt.Errorf("give it back to its owner %d:%d: %w", was.UID, was.GID, err)
+	}
+	return nil
 }
 
 // putBack replaces what is there now by the file as it was.
-func (u Undo) putBack(p Place, dir *os.File, now State, data []byte) (Outcome, error) {
+func (u Undo) putBack(p Place, dir *os.File, now State, data []byte) error {
 	was := u.Before
 	w := replacement{place: p, dir: dir, temp: u.Temp + "r", before: was, mtime: was.MTime}
 	if err := w.create(data); err != nil {
 		w.discard()
-		return Conflict, err
+		return err
 	}
 	defer w.file.Close()
 	if err := w.file.Sync(); err != nil {
 		w.discard()
-		return Conflict, err
+		return err
 	}
 	w.before = now // what the rename may replace
-	if err := w.put(); errors.Is(err, ErrChanged) {
+	if err := w.put(); err != nil {
 		w.discard()
-		return Conflict, nil
-	} else if err != nil {
-		w.discard()
-		return Conflict, err
+		return err
 	}
-	return Restored, dir.Sync()
+	return nil
 }
 
 // Look reads what the file is now.
@@ -137,5 +208,11 @@ func (u Undo) Look() (File, error) {
 		return File{}, fmt.Errorf("look at %s: %w", u.Path(), err)
 	}
 	defer fsys.Close()
-	return Place{root: &root{fs: fsys, real: u.Root, given: u.Root}, rel: u.Rel}.Look(MaxSize)
+	return Place{root: &root{fs: fsys, real: u.Root, given: u.Root}, rel: u.Rel}.LookAny(MaxAny)
+}
+
+// IsBack reports whether what is there now is what was before, which inode apart.
+func (u Undo) IsBack() bool {
+	now, err := u.Look()
+	return err == nil && now.SameContent(u.Before) && (!u.Before.Exists || now.SameMode(u.Before))
 }

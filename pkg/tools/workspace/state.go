@@ -12,9 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxSize is how large a file may be that is read or changed. Larger ones could
-// not be backed up, shown or told in reasonable time.
+// MaxSize is how large a file may be that the file tools read or change. Larger
+// ones could not be shown or told in reasonable time.
 const MaxSize = 8 << 20
+
+// MaxAny is how large a file may be that is backed up and taken back at all.
+const MaxAny = 64 << 20
 
 // A State is a file at one moment: whether it existed, which inode it was, and
 // what was in it. Equal bytes in another inode, or the same inode changed since,
@@ -23,6 +26,7 @@ const MaxSize = 8 << 20
 type State struct {
 	Exists bool   `json:"exists"`
 	Dir    bool   `json:"dir,omitempty"`
+	Link   string `json:"link,omitempty"` // where a symbolic link leads
 	Dev    uint64 `json:"dev,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
 	Mode   uint32 `json:"mode,omitempty"` // permission bits
@@ -36,13 +40,17 @@ type State struct {
 }
 
 // Same reports whether two states are the same file with the same content and
-// no change between. A change time of 0 is not compared.
+// no change between. A change time of 0 is not compared, nor is the inode of a
+// directory if it is 0. The mode never is: see [State.SameMode].
 func (s State) Same(o State) bool {
 	if !s.Exists || !o.Exists {
 		return s.Exists == o.Exists
 	}
-	if s.Dir || o.Dir {
-		return s.Dir == o.Dir && s.Dev == o.Dev && s.Inode == o.Inode
+	if s.Dir != o.Dir || s.Link != o.Link {
+		return false
+	}
+	if s.Dir {
+		return s.Inode == 0 || o.Inode == 0 || s.Dev == o.Dev && s.Inode == o.Inode
 	}
 	if s.CTime != 0 && o.CTime != 0 && s.CTime != o.CTime {
 		return false
@@ -52,8 +60,14 @@ func (s State) Same(o State) bool {
 
 // SameContent reports whether both exist with equal bytes, or neither does.
 func (s State) SameContent(o State) bool {
-	return s.Exists == o.Exists && s.Dir == o.Dir && s.SHA256 == o.SHA256
+	return s.Exists == o.Exists && s.Dir == o.Dir && s.Link == o.Link && s.SHA256 == o.SHA256
 }
+
+// SameMode reports whether both have the same permission bits.
+func (s State) SameMode(o State) bool { return s.Mode == o.Mode }
+
+// regular reports whether it is a regular file.
+func (s State) regular() bool { return s.Exists && !s.Dir && s.Link == "" }
 
 // A File is a state and its bytes.
 type File struct {

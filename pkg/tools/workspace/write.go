@@ -26,55 +26,22 @@ func (p Place) Write(before State, data []byte, rec Recorder) (State, error) {
 	if err := p.makeParents(); err != nil {
 		return State{}, err
 	}
-	dir, err := p.parent()
-	if err != nil {
-		return State{}, fmt.Errorf("open directory of %s: %w", p.Path(), err)
+	w := replacement{place: p, temp: rec.Temp(p.Path()), before: before}
+	return w.replace(data, rec)
+}
+
+// Put is [Place.Write] of a file whose mode and time are given. The directory that
+// it is in must be there; a symbolic link may have been before.
+func (p Place) Put(before State, data []byte, mode uint32, mtime int64, rec Recorder) (State, error) {
+	if before.Links > 1 {
+		return State{}, p.hardLinked(before)
 	}
-	defer dir.Close()
-	w := replacement{place: p, dir: dir, temp: rec.Temp(p.Path()), before: before}
-	if err := w.create(data); err != nil {
-		w.discard()
-		return State{}, fmt.Errorf("write %s: %w", p.Path(), err)
-	}
-	defer w.file.Close()
-	if err := w.stage(rec); err != nil {
-		w.discard()
-		return State{}, fmt.Errorf("write %s: %w", p.Path(), err)
-	}
-	if err := w.put(); err != nil {
-		w.discard()
-		return State{}, fmt.Errorf("write %s: %w", p.Path(), err)
-	}
-	return w.finish(rec)
+	w := replacement{place: p, temp: rec.Temp(p.Path()), before: before, mode: &mode, mtime: mtime}
+	return w.replace(data, rec)
 }
 
 // Delete unlinks the file, durably, if it still is what before says.
-func (p Place) Delete(before State, rec Recorder) error {
-	if rec == nil {
-		rec = noRecorder{}
-	}
-	if before.Links > 1 {
-		return p.hardLinked(before)
-	}
-	dir, err := p.parent()
-	if err != nil {
-		return fmt.Errorf("open directory of %s: %w", p.Path(), err)
-	}
-	defer dir.Close()
-	if err := rec.Staged(p.Path(), before, State{}); err != nil {
-		return fmt.Errorf("delete %s: %w", p.Path(), err)
-	}
-	if err := unchanged(dir, p.base(), before); err != nil {
-		return fmt.Errorf("delete %s: %w", p.Path(), err)
-	}
-	if err := unix.Unlinkat(int(dir.Fd()), p.base(), 0); err != nil {
-		return fmt.Errorf("delete %s: %w", p.Path(), err)
-	}
-	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("sync directory of %s: %w", p.Path(), err)
-	}
-	return rec.Applied(p.Path(), State{})
-}
+func (p Place) Delete(before State, rec Recorder) error { return p.Remove(before, rec) }
 
 func (p Place) hardLinked(s State) error {
 	return fmt.Errorf("%s has %d hard links; changing it would change the other names too, so it is not touched", p.Path(), s.Links)
@@ -107,7 +74,33 @@ type replacement struct {
 	before State
 	after  State
 	file   *os.File
-	mtime  int64 // 0: now
+	mode   *uint32 // nil: as before, or the process's default
+	mtime  int64   // 0: now
+}
+
+// replace takes the file all the way.
+func (w *replacement) replace(data []byte, rec Recorder) (State, error) {
+	path := w.place.Path()
+	dir, err := w.place.parent()
+	if err != nil {
+		return State{}, fmt.Errorf("open directory of %s: %w", path, err)
+	}
+	defer dir.Close()
+	w.dir = dir
+	if err := w.create(data); err != nil {
+		w.discard()
+		return State{}, fmt.Errorf("write %s: %w", path, err)
+	}
+	defer w.file.Close()
+	if err := w.stage(rec); err != nil {
+		w.discard()
+		return State{}, fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := w.put(); err != nil {
+		w.discard()
+		return State{}, fmt.Errorf("write %s: %w", path, err)
+	}
+	return w.finish(rec)
 }
 
 // create writes the temporary file with everything but its name.
@@ -124,9 +117,14 @@ func (w *replacement) create(data []byte) error {
 	if _, err := w.file.Write(data); err != nil {
 		return err
 	}
-	if w.before.Exists {
+	if w.before.regular() {
 		if err := w.keepAttributes(); err != nil {
 			return err
+		}
+	}
+	if w.mode != nil {
+		if err := unix.Fchmod(fd, *w.mode&0o1777); err != nil {
+			return fmt.Errorf("set mode: %w", err)
 		}
 	}
 	if w.mtime != 0 {
@@ -180,10 +178,15 @@ func (w *replacement) put() error {
 	if w.before.Exists {
 		return unix.Renameat(fd, w.temp, fd, w.place.base())
 	}
-	err := unix.Renameat2(fd, w.temp, fd, w.place.base(), unix.RENAME_NOREPLACE)
+	return renameNew(fd, w.temp, w.place.base())
+}
+
+// renameNew renames to a name that nothing has.
+func renameNew(dir int, from, to string) error {
+	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not every file system can
-		if err = unix.Linkat(fd, w.temp, fd, w.place.base(), 0); err == nil {
-			err = unix.Unlinkat(fd, w.temp, 0)
+		if err = unix.Linkat(dir, from, dir, to, 0); err == nil {
+			err = unix.Unlinkat(dir, from, 0)
 		}
 	}
 	if errors.Is(err, unix.EEXIST) {
@@ -215,7 +218,7 @@ func (w *replacement) discard() {
 
 // unchanged looks whether name still is what before says.
 func unchanged(dir *os.File, name string, before State) error {
-	now, err := look(dir, name, MaxSize)
+	now, err := lookAny(dir, name, MaxAny)
 	if err != nil {
 		return fmt.Errorf("it %w", err)
 	}
@@ -226,8 +229,13 @@ func unchanged(dir *os.File, name string, before State) error {
 }
 
 func brief(s State) string {
-	if !s.Exists {
+	switch {
+	case !s.Exists:
 		return "absent"
+	case s.Dir:
+		return "a directory"
+	case s.Link != "":
+		return fmt.Sprintf("a symbolic link to %q", s.Link)
 	}
 	return fmt.Sprintf("%d bytes, SHA-256 %.12s…", s.Size, s.SHA256)
 }

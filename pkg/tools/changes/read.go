@@ -74,7 +74,7 @@ func (r *reader) merge(upper place, lower *place, opaque bool, depth int) error 
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.entry(upper, lower, name, depth); err != nil {
+		if err := r.entry(upper, lower, name, opaque, depth); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (r *reader) merge(upper place, lower *place, opaque bool, depth int) error 
 }
 
 // entry compares one entry of an upper directory with that below.
-func (r *reader) entry(upper place, lower *place, name string, depth int) error {
+func (r *reader) entry(upper place, lower *place, name string, opaque bool, depth int) error {
 	now, err := r.upperNode(upper, name)
 	if err != nil {
 		return err

@@ -47,16 +47,24 @@ func projectThrough(ctx context.Context, path string, id Identity, log Log, last
 	if err != nil {
 		return err
 	}
-	w, err := db.Writer()
+	if err := db.Close(); err != nil { // the writer is to have the file to itself
+		return err
+	}
+	w, err := db.writer(unjournalled)
 	if err != nil {
-		return errors.Join(err, db.Close())
+		return err
 	}
-	err = errors.Join(applyThrough(ctx, w, log, last, progress), w.Close())
+	err = applyThrough(ctx, w, log, last, progress)
 	if err == nil {
-		_, err = db.setup.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		err = w.exec("PRAGMA journal_mode = WAL") // as every reader expects it
 	}
-	return errors.Join(err, db.Close())
+	return errors.Join(err, w.Close())
 }
+
+// unjournalled is how a connection is opened that makes a new file. Nobody reads it
+// before it is whole and synced, and what an error or a kill leaves is thrown away:
+// there is nothing to roll back to.
+const unjournalled = "_journal_mode=OFF&_synchronous=OFF&_txlock=exclusive"
 
 func applyThrough(ctx context.Context, w *Writer, log Log, last uint64, progress func(done, last uint64)) error {
 	if last == 0 {

@@ -112,3 +112,25 @@ func (l interruptedLog) Follow(ctx context.Context, filter string, from uint64, 
 		return fn(r)
 	})
 }
+
+// A rebuild is made without a journal. What comes of it is whole, and has one from
+// then on, so that it can be read while a projector writes it.
+func TestARebuiltDatabaseHasAJournal(t *testing.T) {
+	bus := startBus(t)
+	publish(t, bus.JetStream(t), messages(t, 5000))
+	log := openLog(t, bus.URL())
+	path := filepath.Join(t.TempDir(), "a.db")
+	if err := Rebuild(t.Context(), path, Identity(log.Identity()), log, func(uint64, uint64) {}); err != nil {
+		t.Fatal(err)
+	}
+	conn := stranger(t, path)
+	for query, want := range map[string]string{"PRAGMA journal_mode": "wal", "PRAGMA integrity_check": "ok"} {
+		var got string
+		if err := conn.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q: %v", query, got, err)
+		}
+	}
+	if n := count(t, conn); n != 5000 {
+		t.Errorf("it has %d records", n)
+	}
+}

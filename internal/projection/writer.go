@@ -31,8 +31,10 @@ type Writer struct {
 }
 
 // Writer returns the database's writer; there may be one at a time.
-func (db *DB) Writer() (*Writer, error) {
-	conn, err := openConnection(dsn(db.path, writing))
+func (db *DB) Writer() (*Writer, error) { return db.writer(writing) }
+
+func (db *DB) writer(options string) (*Writer, error) {
+	conn, err := openConnection(dsn(db.path, options))
 	if err != nil {
 		return nil, damaged(fmt.Errorf("open database %s to write: %w", db.path, err))
 	}

@@ -70,7 +70,10 @@ func (r *run) completed(v tools.Success) Outcome {
 	if out.Receipt.Affected == nil {
 		out.Receipt.Affected = r.changed()
 	}
-	out.Receipt.Diff = out.summarise("diff", r.diff())
+	if v.Diff == "" {
+		v.Diff = r.diff()
+	}
+	out.Receipt.Diff = out.summarise("diff", v.Diff)
 	return out
 }
 

@@ -3,7 +3,6 @@ package tools
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"correx/pkg/events"
 )
@@ -30,16 +29,6 @@ type Config struct {
 	// Writable are further directories in which tools may write, such as the
 	// worker's own for invocations. No executable may lie in one.
 	Writable []string
-}
-
-// ShellConfig configures the tool shell.
-type ShellConfig struct {
-	Enabled            bool
-	AllowedExecutables []string      // bare names, looked up in [SearchPath], or absolute paths, called by their last part
-	Timeout            time.Duration // 0: 30 s
-	WorkingDir         string        // empty: the invocation's own
-	Environment        []string      // names of variables that are handed on
-	Interpreters       []string      // names that run other programs, besides the known ones
 }
 
 // FileReadConfig configures the tool file_read.
@@ -87,6 +76,7 @@ func Build(c Config) ([]Tool, error) {
 	add(c.FileWrite.Enabled, "file_write", func() (Tool, error) { return newFileWrite(c) })
 	add(c.FileEdit.Enabled, "file_edit", func() (Tool, error) { return newFileEdit(c) })
 	add(c.Shell.Enabled, "shell", func() (Tool, error) { return newShell(c) })
+	add(c.Shell.Enabled && c.Shell.Commit == CommitReview, "shell_commit", func() (Tool, error) { return newShellCommit(c) })
 	add(c.Echo.Enabled, "echo", func() (Tool, error) { return newEcho(c.Echo) })
 	if err := errors.Join(faults...); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (c fileChange) make(rec Recorder) (workspace.State, error) {
 	return c.place.Write(c.before.State, c.after, rec)
 }
 
-// changes is what a request would make of all the files that it changes: of all,
+// fileChanges is what a request would make of all the files that it changes: of all,
 // or of none.
 type fileChanges struct {
 	files []fileChange

@@ -12,19 +12,39 @@ import (
 // a line can make the next git of a person run a program, and what the configuration
 // names.
 func checkProtected(place workspace.Place, protected []string) error {
-	for _, c := range strings.Split(place.Rel(), "/") {
-		if strings.EqualFold(c, ".git") {
-			return fmt.Errorf("%s is in .git, which is not changed by file tools: what stands there can make git run programs", place.Path())
-		}
+	if inGit(place.Rel()) {
+		return fmt.Errorf("%s is in .git, which is not changed by file tools: what stands there can make git run programs", place.Path())
 	}
-	for _, name := range protected {
-		path := name
-		if !filepath.IsAbs(name) {
-			path = filepath.Join(place.Root(), name)
-		}
-		if inside(path, place.Path()) || inside(place.Path(), path) {
-			return fmt.Errorf("%s is not changed: the configuration protects %s", place.Path(), name)
-		}
+	if name := protectedBy(place.Root(), place.Path(), protected); name != "" {
+		return fmt.Errorf("%s is not changed: the configuration protects %s", place.Path(), name)
 	}
 	return nil
+}
+
+// protects reports whether nothing may change path, which is rel to root.
+func protects(root, rel, path string, protected []string) bool {
+	return inGit(rel) || protectedBy(root, path, protected) != ""
+}
+
+func inGit(rel string) bool {
+	for _, c := range strings.Split(rel, "/") {
+		if strings.EqualFold(c, ".git") {
+			return true
+		}
+	}
+	return false
+}
+
+// protectedBy returns the entry that protects a path below root, if there is one.
+func protectedBy(root, path string, protected []string) string {
+	for _, name := range protected {
+		at := name
+		if !filepath.IsAbs(name) {
+			at = filepath.Join(root, name)
+		}
+		if inside(at, path) || inside(path, at) {
+			return name
+		}
+	}
+	return ""
 }

@@ -36,6 +36,7 @@ type Detail struct {
 	Affected   []string         // what was changed; empty: what the tool announced
 	Effects    events.Effects   // of a failure; empty: whatever the sandbox finds
 	FollowUp   *events.FollowUp // of a success: the call that the kernel is to open next
+	Diff       string           // unified; empty: what the sandbox finds
 }
 
 // A Blob is output that belongs into the object store.

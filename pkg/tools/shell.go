@@ -1,17 +1,17 @@
 package tools
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"correx/pkg/events"
-	"correx/pkg/tools/workspace"
 )
 
 const (
@@ -20,17 +20,22 @@ const (
 	maxArgument    = 8 << 10 // bytes of one
 )
 
-// A ShellTool runs a program with its arguments. There is no shell in it:
-// nothing expands, splits or pipes. What the program changes stays.
+// A ShellTool runs a program with its arguments. There is no shell in it: nothing
+// expands, splits or pipes. In transactional mode what a program changes counts
+// only if it succeeds, and then all of it; see [ShellMode].
 type ShellTool struct {
 	runner      Runner
-	executables map[string]executable
+	programs    map[string]program
 	names       []string // sorted
 	timeout     time.Duration
-	workingDir  string
+	workingDir  string   // real; empty: the invocation's own
+	roots       []string // real directories that every program may change
 	environment []string // names
-	writable    []string // where no executable may be
-	roots       []string // what a program may change
+	mode        ShellMode
+	why         string // why the mode is less than it could be
+	commit      ShellCommit
+	kept        kept
+	protected   []string
 }
 
 func newShell(c Config) (*ShellTool, error) {
@@ -38,7 +43,10 @@ func newShell(c Config) (*ShellTool, error) {
 		return nil, errors.New("it is enabled and nothing was given that starts processes")
 	}
 	s := c.Shell
-	t := &ShellTool{runner: c.Runner, executables: map[string]executable{}, timeout: s.Timeout, environment: s.Environment}
+	t := &ShellTool{
+		runner: c.Runner, timeout: s.Timeout, environment: s.Environment, commit: s.Commit,
+		kept: kept{dir: s.Kept}, protected: c.Protected,
+	}
 	if t.timeout == 0 {
 		t.timeout = defaultTimeout
 	}
@@ -47,44 +55,38 @@ func newShell(c Config) (*ShellTool, error) {
 		faults = append(faults, fmt.Errorf("timeout %s is negative", t.timeout))
 	}
 	for _, name := range s.Environment {
-		if err := checkVariable(name); err != nil {
-			faults = append(faults, err)
-		}
+		faults = append(faults, checkVariable(name))
 	}
+	var err error
 	if s.WorkingDir != "" {
-		roots, err := workspace.Open([]string{s.WorkingDir})
-		if err != nil {
+		if t.workingDir, err = realDir(s.WorkingDir); err != nil {
 			faults = append(faults, fmt.Errorf("working_dir: %w", err))
-		} else {
-			t.workingDir = roots.Dirs()[0]
-			faults = append(faults, roots.Close())
 		}
 	}
-	t.writable, t.roots = writableDirs(c, t.workingDir), changeableDirs(c, t.workingDir)
-	for _, entry := range s.AllowedExecutables {
-		faults = append(faults, t.allow(entry, set(strings.Join(s.Interpreters, " "))))
+	t.roots = changeableDirs(c, t.workingDir)
+	t.programs, err = c.programs(writableDirs(c, t.workingDir))
+	faults = append(faults, err)
+	t.names = slices.Sorted(maps.Keys(t.programs))
+	if t.mode, t.why, err = c.mode(); err != nil {
+		faults = append(faults, err)
+	} else {
+		faults = append(faults, c.checkCommit(t.mode))
 	}
-	slices.Sort(t.names)
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *ShellTool) allow(entry string, interpreters map[string]bool) error {
-	x, err := findExecutable(entry, t.writable, interpreters)
-	if err != nil {
-		return err
-	}
-	if have, ok := t.executables[x.name]; ok && have.path != x.path {
-		return fmt.Errorf("executables %s and %s are both called %s", have.path, x.path, x.name)
-	} else if ok {
-		return nil
-	}
-	t.executables[x.name] = x
-	t.names = append(t.names, x.name)
-	return nil
-}
+// Mode is what becomes of what commands change, and why it is direct if nobody
+// asked for that.
+func (t *ShellTool) Mode() (mode ShellMode, why string) { return t.mode, t.why }
+
+// NeedsDir implements [DirTool]: a dry run has one, too.
+func (*ShellTool) NeedsDir(events.ToolRequest) bool { return true }
+
+// Commits implements [CommittingTool].
+func (t *ShellTool) Commits(events.ToolRequest) bool { return t.mode == ShellTransactional }
 
 // Name implements [Tool].
 func (*ShellTool) Name() string { return "shell" }
@@ -94,7 +96,19 @@ func (t *ShellTool) Description() string {
 	if len(t.names) == 0 {
 		return "Runs a program with its arguments. No program is allowed here."
 	}
-	return "Runs a program with its arguments; there is no shell, so nothing is expanded or piped. Programs: " + strings.Join(t.names, ", ") + "."
+	return "Runs a program with its arguments; there is no shell, so nothing is expanded or piped. " + t.keeps() +
+		" Programs: " + strings.Join(t.names, ", ") + "."
+}
+
+// keeps says what becomes of changes.
+func (t *ShellTool) keeps() string {
+	switch {
+	case t.mode == ShellDirect:
+		return "What it changes stays, also if it fails."
+	case t.commit == CommitReview:
+		return "What it changes is kept if it succeeds and a person agrees."
+	}
+	return "What it changes is kept if it succeeds, else none of it."
 }
 
 // Tier implements [Tool].
@@ -102,24 +116,34 @@ func (*ShellTool) Tier() events.Tier { return events.T2 }
 
 // TierFor implements [TierRaiser]: a program that runs other programs is T3.
 func (t *ShellTool) TierFor(r events.ToolRequest) events.Tier {
-	argv, err := t.parse(r)
-	if err == nil && t.executables[argv[0]].interpreter {
+	c, err := t.parse(r)
+	if err == nil && c.program.interpreter {
 		return events.T3
 	}
 	return events.T2
 }
 
 // RequiredCapabilities implements [Tool].
-func (*ShellTool) RequiredCapabilities() []events.ToolCapability {
-	return []events.ToolCapability{events.ShellExec, events.ProcessSpawn}
+func (t *ShellTool) RequiredCapabilities() []events.ToolCapability {
+	caps := []events.ToolCapability{events.ShellExec, events.ProcessSpawn}
+	for _, p := range t.programs {
+		if p.Network {
+			return append(caps, events.NetworkAccess)
+		}
+	}
+	return caps
 }
 
 // ParametersSchema implements [Tool].
 func (t *ShellTool) ParametersSchema() events.Raw {
 	text, _ := json.Marshal("the program, then each argument as an item of its own; programs: " + strings.Join(t.names, ", ")) // a string always encodes
+	dir := ""
+	if t.workingDir != "" {
+		dir = `,"dir":{"type":"string","minLength":1,"maxLength":512,"description":"directory of the workspace to run in; left out: the workspace itself"}`
+	}
 	return events.Raw(`{"type":"object","properties":{"argv":{"type":"array",` +
 		`"items":{"type":"string","maxLength":1000},"minItems":1,"maxItems":64,"description":` + string(text) +
-		`}},"required":["argv"],"additionalProperties":false}`)
+		`}` + dir + `},"required":["argv"],"additionalProperties":false}`)
 }
 
 // Example implements [Tool]. There is one for the commonest programs only, since
@@ -130,36 +154,73 @@ func (t *ShellTool) Example() *events.ToolExample {
 		{Task: "List the files.", Parameters: events.Raw(`{"argv":["ls"]}`), Result: "a.txt\nnotes\n", Answer: "There are a.txt and notes."},
 		{Task: "Show notes/a.txt.", Parameters: events.Raw(`{"argv":["cat","notes/a.txt"]}`), Result: "alpha", Answer: "notes/a.txt contains the word alpha."},
 	} {
-		if argv, err := t.parse(events.ToolRequest{Parameters: e.Parameters}); err == nil && t.executables[argv[0]].name != "" {
+		if _, err := t.parse(events.ToolRequest{Parameters: e.Parameters}); err == nil {
 			return &e
 		}
 	}
 	return nil
 }
 
-// parse reads argv and makes sure that its program is allowed.
-func (t *ShellTool) parse(r events.ToolRequest) ([]string, error) {
+// A shellCall is a request that was read and found to be allowed.
+type shellCall struct {
+	argv    []string
+	program program
+	dir     string // real; empty: the invocation's own
+}
+
+// parse reads a request and makes sure that its program is allowed.
+func (t *ShellTool) parse(r events.ToolRequest) (shellCall, error) {
 	var p struct {
 		Argv []string `json:"argv"`
+		Dir  string   `json:"dir"`
 	}
 	if err := decode(r, &p); err != nil {
-		return nil, fmt.Errorf("shell: %w", err)
+		return shellCall{}, fmt.Errorf("shell: %w", err)
 	}
 	switch {
 	case len(p.Argv) == 0:
-		return nil, errors.New("shell: argv is empty; give the program and its arguments")
+		return shellCall{}, errors.New("shell: argv is empty; give the program and its arguments")
 	case len(p.Argv) > maxArguments:
-		return nil, fmt.Errorf("shell: argv has %d items, and %d are allowed", len(p.Argv), maxArguments)
+		return shellCall{}, fmt.Errorf("shell: argv has %d items, and %d are allowed", len(p.Argv), maxArguments)
 	}
 	for i, a := range p.Argv {
 		if len(a) > maxArgument || strings.ContainsRune(a, 0) {
-			return nil, fmt.Errorf("shell: argv[%d] is longer than %d bytes or has a NUL", i, maxArgument)
+			return shellCall{}, fmt.Errorf("shell: argv[%d] is longer than %d bytes or has a NUL", i, maxArgument)
 		}
 	}
-	if _, ok := t.executables[p.Argv[0]]; !ok {
-		return nil, t.denied(p.Argv[0])
+	x, ok := t.programs[p.Argv[0]]
+	if !ok {
+		return shellCall{}, t.denied(p.Argv[0])
 	}
-	return p.Argv, nil
+	dir, err := t.dirOf(p.Dir)
+	return shellCall{p.Argv, x, dir}, err
+}
+
+// dirOf is the directory that a request names, inside the one that is configured.
+func (t *ShellTool) dirOf(name string) (string, error) {
+	if name == "" || t.workingDir == "" && name == "." {
+		return t.workingDir, nil
+	}
+	if t.workingDir == "" {
+		return "", errors.New("shell: dir is given, and no workspace is configured here; leave it out")
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(t.workingDir, path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("shell: there is no directory %s in %s", name, t.workingDir)
+	case err != nil:
+		return "", fmt.Errorf("shell: dir %s: %w", name, err)
+	case !inside(t.workingDir, real):
+		return "", fmt.Errorf("shell: dir %s is not in %s", name, t.workingDir)
+	}
+	if fi, err := os.Stat(real); err != nil || !fi.IsDir() {
+		return "", fmt.Errorf("shell: %s is no directory", name)
+	}
+	return real, nil
 }
 
 func (t *ShellTool) denied(name string) error {
@@ -180,43 +241,4 @@ func (t *ShellTool) ValidateRequest(r events.ToolRequest) ValidationResult {
 		return Invalid("%v", err)
 	}
 	return Valid()
-}
-
-// Preview implements [Previewer]. What a program will do cannot be known; but
-// whether it is allowed can, and at which tier.
-func (t *ShellTool) Preview(_ context.Context, r events.ToolRequest) Preview {
-	v := t.ValidateRequest(r)
-	return Preview{Valid: v.OK(), Reason: v.Reason(), Tier: t.TierFor(r)}
-}
-
-// Execute implements [Executor].
-func (t *ShellTool) Execute(ctx context.Context, r events.ToolRequest) ToolResult {
-	argv, err := t.parse(r)
-	if err != nil {
-		return fail(r, err.Error())
-	}
-	x := t.executables[argv[0]]
-	if err := x.check(); err != nil {
-		return fail(r, "shell: "+err.Error())
-	}
-	home := ScopeOf(ctx).Dir
-	if home == "" {
-		if home, err = os.MkdirTemp("", "correx-"); err != nil {
-			return fail(r, fmt.Sprintf("shell: make directory: %v", err))
-		}
-		defer os.RemoveAll(home)
-	}
-	dir := t.workingDir
-	if dir == "" {
-		dir = home
-	}
-	exit, err := t.runner.Run(ctx, Command{
-		Path: x.path, Argv: argv, Env: t.env(home), Dir: dir, Timeout: t.timeout, Writable: append(slices.Clone(t.roots), home),
-	})
-	if err != nil {
-		f := fail(r, fmt.Sprintf("shell: %s could not be started: %v", argv[0], err))
-		f.Recoverable, f.Effects = passes(err), events.EffectsNone
-		return f
-	}
-	return t.result(r, argv[0], exit)
 }

@@ -68,7 +68,7 @@ func TestShellTool(t *testing.T) {
 		}
 	})
 	t.Run("a non-zero exit fails with stderr as the reason", func(t *testing.T) {
-		tool := shell(t, tools.ShellConfig{AllowedExecutables: []string{"sh"}})
+		tool := shell(t, tools.ShellConfig{AllowedExecutables: []string{"sh"}, Mode: tools.ShellDirect})
 		f := wantFailure(t, run(t, tool, argv("sh", "-c", "echo out; echo why >&2; exit 3")), "why")
 		if f.Reason != "why" || f.ExitCode != 3 || f.Output != "out\n" || f.Effects != events.EffectsKept {
 			t.Fatalf("got %+v", f)
@@ -162,7 +162,7 @@ func TestShellDirectory(t *testing.T) {
 	home := realDir(t)
 	ctx := tools.WithScope(context.Background(), tools.Scope{Dir: home})
 	r := tool.(tools.Executor).Execute(ctx, request(t, "shell", argv("sh", "-c", "pwd; echo $HOME")))
-	wantSuccess(t, r, home+"\n"+home+"\n")
+	wantSuccess(t, r, home+"/home\n"+home+"/home\n")
 }
 
 func TestShellTier(t *testing.T) {

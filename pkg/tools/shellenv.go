@@ -49,7 +49,10 @@ func changeableDirs(c Config, workingDir string) []string {
 // checkVariable refuses variables that make programs run other code, or that the
 // tool sets itself.
 func checkVariable(name string) error {
-	for _, prefix := range []string{"LD_", "GIT_", "PYTHON", "NODE_", "PERL", "RUBY", "BASH_", "DYLD_"} {
+	for _, prefix := range []string{
+		"LD_", "GIT_", "PYTHON", "NODE_", "PERL", "RUBY", "BASH_", "DYLD_", "JAVA_", "_JAVA_", "JDK_JAVA_", "GCONV_", "RUSTC_", "RUSTFLAGS",
+		"MAKEFLAGS", "GNUMAKEFLAGS", "GOFLAGS", "GOROOT", "SHELLOPTS", "BASHOPTS", "PAGER", "EDITOR", "VISUAL", "BROWSER", "LESS", "NPM_CONFIG", "npm_config",
+	} {
 		if strings.HasPrefix(name, prefix) {
 			return fmt.Errorf("environment: %s can make programs run other code and is never handed on", name)
 		}

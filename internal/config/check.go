@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -145,7 +146,7 @@ func (f *Faults) tools(t Tools) {
 	}
 	f.sandbox(t.Sandbox)
 	f.positive("tools.shell.timeout", t.Shell.Timeout)
-	f.enabled("tools.shell", t.Shell.Enabled, "allowed_executables", t.Shell.AllowedExecutables)
+	f.shell(t.Shell)
 	f.enabled("tools.file_read", t.FileRead.Enabled, "allowed_paths", t.FileRead.AllowedPaths)
 	f.enabled("tools.file_write", t.FileWrite.Enabled, "allowed_paths", t.FileWrite.AllowedPaths)
 	f.enabled("tools.file_edit", t.FileEdit.Enabled, "allowed_paths", t.FileEdit.AllowedPaths)
@@ -173,6 +174,34 @@ func (f *Faults) sandbox(s Sandbox) {
 	f.atLeast("tools.sandbox.limits.open_files", l.OpenFiles, 16)
 	f.atLeast("tools.sandbox.limits.processes", l.Processes, 1)
 	f.atLeast("tools.sandbox.limits.memory", l.Memory, 8)
+}
+
+func (f *Faults) shell(s Shell) {
+	f.oneOf("tools.shell.mode", s.Mode, "", "direct", "transactional")
+	f.oneOf("tools.shell.commit", s.Commit, "auto", "review")
+	allowed := slices.Clone(s.AllowedExecutables)
+	for i, e := range s.Executables {
+		key := fmt.Sprintf("tools.shell.executables[%d]", i)
+		if e.Name == "" {
+			f.add(key+".name", "is empty; name a program on PATH, or give its absolute path")
+		}
+		if e.Timeout < 0 {
+			f.add(key+".timeout", "is %s; it must not be negative", e.Timeout)
+		}
+		for _, l := range []struct {
+			name  string
+			value int
+		}{
+			{"cpu", e.Limits.CPU}, {"address_space", e.Limits.AddressSpace}, {"file_size", e.Limits.FileSize},
+			{"open_files", e.Limits.OpenFiles}, {"processes", e.Limits.Processes}, {"memory", e.Limits.Memory},
+		} {
+			if l.value < 0 {
+				f.add(key+".limits."+l.name, "must not be negative")
+			}
+		}
+		allowed = append(allowed, cmp.Or(e.Name, "?"))
+	}
+	f.enabled("tools.shell", s.Enabled, "allowed_executables", allowed)
 }
 
 // enabled wants a tool that is on to be allowed something.

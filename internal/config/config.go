@@ -145,10 +145,26 @@ type ProcessLimits struct {
 type Shell struct {
 	Enabled            bool          `yaml:"enabled"`
 	AllowedExecutables []string      `yaml:"allowed_executables"`
+	Executables        []Executable  `yaml:"executables"`
 	WorkingDir         string        `yaml:"working_dir"`
 	Environment        []string      `yaml:"environment"`
 	Interpreters       []string      `yaml:"interpreters"`
 	Timeout            time.Duration `yaml:"timeout"`
+	Mode               string        `yaml:"mode"`
+	Commit             string        `yaml:"commit"`
+}
+
+// An Executable is allowed too, with settings of its own.
+type Executable struct {
+	Name        string        `yaml:"name"`
+	Interpreter bool          `yaml:"interpreter"`
+	Timeout     time.Duration `yaml:"timeout"`
+	Limits      ProcessLimits `yaml:"limits"`
+	Writable    []string      `yaml:"writable"`
+	ReadOnly    []string      `yaml:"read_only"`
+	Readable    []string      `yaml:"readable"`
+	Network     bool          `yaml:"network"`
+	DryRun      bool          `yaml:"dry_run"`
 }
 
 // FileRead is the tool that reads and lists.

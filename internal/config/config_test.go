@@ -229,6 +229,7 @@ func TestExampleIsComplete(t *testing.T) {
 	got.State, got.File = "", ""
 	got.Approval.Policy, got.Models, got.Session.Tools, got.Tools.MCP = nil, nil, nil, nil
 	got.Tools.Shell.AllowedExecutables, got.Tools.Shell.Environment, got.Tools.Shell.Interpreters = nil, nil, nil
+	got.Tools.Shell.Executables = nil
 	got.Tools.FileRead.AllowedPaths, got.Tools.FileWrite.AllowedPaths, got.Tools.FileEdit.AllowedPaths = nil, nil, nil
 	got.Tools.Sandbox.Hidden, got.Tools.Sandbox.Protected = nil, nil
 	if !reflect.DeepEqual(got, want) {
@@ -237,15 +238,16 @@ func TestExampleIsComplete(t *testing.T) {
 	full := regexp.MustCompile(`(?m)^  policy: \[\]$`).ReplaceAllString(example, "")
 	full = regexp.MustCompile(`(?m)^  mcp: \[\]$`).ReplaceAllString(full, "")
 	full = regexp.MustCompile(`(?m)^models: \[\]$`).ReplaceAllString(full, "")
+	full = regexp.MustCompile(`(?m)^    executables: \[\]$`).ReplaceAllString(full, "")
 	full = strings.ReplaceAll(full, "#:policy", "  policy")
 	full = strings.ReplaceAll(full, "#:mcp", "  mcp")
 	full = strings.ReplaceAll(full, "#:models", "models")
 	full = strings.ReplaceAll(full, "#:", "  ")
 	cfg := mustRead(t, full, nil, nil)
-	if len(cfg.Models) != 1 || len(cfg.Approval.Policy) != 2 || len(cfg.Tools.MCP) != 2 {
+	if len(cfg.Models) != 1 || len(cfg.Approval.Policy) != 2 || len(cfg.Tools.MCP) != 2 || len(cfg.Tools.Shell.Executables) != 1 {
 		t.Fatalf("the examples were not read: %+v, %+v", cfg.Models, cfg.Approval.Policy)
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[config.Model](), reflect.TypeFor[config.Rule](), reflect.TypeFor[config.MCP]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[config.Model](), reflect.TypeFor[config.Rule](), reflect.TypeFor[config.MCP](), reflect.TypeFor[config.Executable]()} {
 		everyKey(t, typ, full)
 	}
 }

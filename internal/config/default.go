@@ -27,7 +27,7 @@ func Default() Config {
 				MinLevel: events.IsolationFull,
 				Limits:   ProcessLimits{CPU: 60, AddressSpace: 4096, FileSize: 64, OpenFiles: 256, Processes: 64, Memory: 2048},
 			},
-			Shell: Shell{Timeout: time.Minute},
+			Shell: Shell{Timeout: time.Minute, Commit: "auto"},
 		},
 		Worker:      Worker{AckWait: 30 * time.Second, Concurrency: 4, Drain: 30 * time.Second},
 		LlamaServer: LlamaServer{Path: "llama-server", StallTimeout: 30 * time.Second, LoadTimeout: 10 * time.Minute},

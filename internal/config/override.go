@@ -98,6 +98,12 @@ func (r *reader) resolve(cfg *Config) {
 	}
 	t := &cfg.Tools
 	abs("tools.shell.working_dir", &t.Shell.WorkingDir)
+	for i := range t.Shell.Executables {
+		e := &t.Shell.Executables[i]
+		all("tools.shell.executables", e.Writable)
+		all("tools.shell.executables", e.ReadOnly)
+		all("tools.shell.executables", e.Readable)
+	}
 	all("tools.file_read.allowed_paths", t.FileRead.AllowedPaths)
 	all("tools.file_write.allowed_paths", t.FileWrite.AllowedPaths)
 	all("tools.file_edit.allowed_paths", t.FileEdit.AllowedPaths)

@@ -80,10 +80,7 @@ func RunnerOptions(cfg config.Config, home *workerhome.Home) sandbox.RunnerOptio
 	return sandbox.RunnerOptions{
 		Level: s.Level, Hidden: append([]string{cfg.State, home.Dir, root}, s.Hidden...), Protected: s.Protected,
 		Scratch: root, Holds: filepath.Join(home.Dir, "holds"),
-		Limits: sandbox.Limits{
-			CPU: uint64(s.Limits.CPU), AddressSpace: uint64(s.Limits.AddressSpace) * mib, FileSize: uint64(s.Limits.FileSize) * mib,
-			OpenFiles: uint64(s.Limits.OpenFiles), Processes: uint64(s.Limits.Processes), Memory: uint64(s.Limits.Memory) * mib,
-		},
+		Limits: limitsOf(s.Limits),
 	}
 }
 
@@ -103,6 +100,13 @@ func FromConfig(cfg config.Config, home *workerhome.Home, runner tools.Runner, l
 	if err != nil {
 		return Options{}, fmt.Errorf("build tools: %w", err)
 	}
+	for _, t := range list {
+		if s, ok := t.(*tools.ShellTool); ok {
+			if _, why := s.Mode(); why != "" {
+				logger.Warn("shell runs in mode direct: what a command changes stays, also if it fails", slog.String("why", why))
+			}
+		}
+	}
 	foreign, err := servers(cfg, home, runner, logger)
 	if err != nil {
 		return Options{}, err
@@ -116,16 +120,35 @@ func FromConfig(cfg config.Config, home *workerhome.Home, runner tools.Runner, l
 
 func toolsConfig(c config.Tools, dir string, runner tools.Runner) tools.Config {
 	return tools.Config{
-		Shell: tools.ShellConfig{
-			Enabled: c.Shell.Enabled, AllowedExecutables: c.Shell.AllowedExecutables,
-			Timeout: c.Shell.Timeout, WorkingDir: c.Shell.WorkingDir,
-			Environment: c.Shell.Environment, Interpreters: c.Shell.Interpreters,
-		},
+		Shell:     shellConfig(c.Shell, dir),
 		FileRead:  tools.FileReadConfig{Enabled: c.FileRead.Enabled, AllowedPaths: c.FileRead.AllowedPaths},
 		FileWrite: tools.FileWriteConfig{Enabled: c.FileWrite.Enabled, AllowedPaths: c.FileWrite.AllowedPaths},
 		FileEdit:  tools.FileEditConfig{Enabled: c.FileEdit.Enabled, AllowedPaths: c.FileEdit.AllowedPaths},
 		Echo:      tools.EchoConfig{Enabled: c.Echo.Enabled, Tier: c.Echo.Tier},
 		Runner:    runner,
 		Writable:  []string{dir}, MinIsolation: c.Sandbox.MinLevel,
+	}
+}
+
+func shellConfig(s config.Shell, dir string) tools.ShellConfig {
+	out := tools.ShellConfig{
+		Enabled: s.Enabled, AllowedExecutables: s.AllowedExecutables,
+		Timeout: s.Timeout, WorkingDir: s.WorkingDir, Environment: s.Environment, Interpreters: s.Interpreters,
+		Mode: tools.ShellMode(s.Mode), Commit: tools.ShellCommit(s.Commit), Kept: filepath.Join(dir, "changes"),
+	}
+	for _, e := range s.Executables {
+		out.Executables = append(out.Executables, tools.Executable{
+			Name: e.Name, Interpreter: e.Interpreter, Timeout: e.Timeout, Limits: limitsOf(e.Limits),
+			Writable: e.Writable, ReadOnly: e.ReadOnly, Readable: e.Readable, Network: e.Network, DryRun: e.DryRun,
+		})
+	}
+	return out
+}
+
+func limitsOf(l config.ProcessLimits) tools.Limits {
+	const mib = 1 << 20
+	return tools.Limits{
+		CPU: uint64(l.CPU), AddressSpace: uint64(l.AddressSpace) * mib, FileSize: uint64(l.FileSize) * mib,
+		OpenFiles: uint64(l.OpenFiles), Processes: uint64(l.Processes), Memory: uint64(l.Memory) * mib,
 	}
 }

@@ -13,34 +13,33 @@ import (
 var stageEnv = []string{"GOGC=off", "GOMAXPROCS=1"}
 
 // order makes the order for a command. held are directories that were made for
-// it, also when it fails.
-func (r *Runner) order(c tools.Command) (o stage.Order, held []string, err error) {
+// it, also when it fails; rules are for Landlock.
+func (r *Runner) order(c tools.Command) (o stage.Order, rules []rule, held []string, err error) {
 	o = stage.Order{
 		Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Timeout: c.Timeout, Level: r.level, Network: c.Network,
 		Limits: stage.Limits(over(c.Limits, r.o.Limits)), Scratch: scratchSize,
 	}
 	if r.level == stage.None {
-		return o, nil, nil
+		return o, nil, nil, nil
 	}
 	if o.Filter, err = filterFor(c.Network, r.level); err != nil {
-		return o, nil, err
+		return o, nil, nil, err
 	}
 	if r.level == stage.FSOnly {
 		if len(c.Overlays) > 0 {
-			return o, nil, fmt.Errorf("%w: there are no namespaces", tools.ErrNoOverlay)
+			return o, nil, nil, fmt.Errorf("%w: there are no namespaces", tools.ErrNoOverlay)
 		}
-		o.Rules = r.rulesFor(c)
-		return o, nil, nil
+		return o, r.rulesFor(c), nil, nil
 	}
 	p, err := r.planFor(c)
 	if err != nil {
-		return o, p.held, err
+		return o, nil, p.held, err
 	}
 	o.Nodes = p.nodes
 	for _, x := range p.ops {
 		o.Mounts = append(o.Mounts, x.Mount)
 	}
-	return o, p.held, nil
+	return o, []rule{{path: "/"}}, p.held, nil
 }
 
 type filterKey struct {

@@ -46,8 +46,8 @@ var Look = sync.OnceValue(look)
 
 func look() Probe {
 	p := Probe{Level: events.IsolationNone}
-	for _, a := range stage.Attempts {
-		p.Tried = append(p.Tried, Tried{Name: a.Name, Full: "not tried", FSOnly: "not tried"})
+	for _, a := range attempts {
+		p.Tried = append(p.Tried, Tried{Name: a.name, Full: "not tried", FSOnly: "not tried"})
 	}
 	for _, level := range []stage.Level{stage.FSOnly, stage.Full} {
 		results, err := tryAll(level)
@@ -68,13 +68,13 @@ func look() Probe {
 // was held.
 func (p *Probe) judge(level stage.Level, results []string) bool {
 	all := true
-	for i, a := range stage.Attempts {
+	for i, a := range attempts {
 		word := "held"
 		if results[i] == "" {
 			word = "escapes"
-			if level == stage.Full || !a.Full {
+			if level == stage.Full || !a.full {
 				all = false
-				p.Missing = append(p.Missing, Missing{Level: isolations[level], What: a.Name + " is not held"})
+				p.Missing = append(p.Missing, Missing{Level: isolations[level], What: a.name + " is not held"})
 			}
 		}
 		if level == stage.Full {
@@ -96,7 +96,7 @@ func tryAll(level stage.Level) ([]string, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}
-	t := stage.Target{
+	t := target{
 		Work: filepath.Join(dir, "work"), Outside: filepath.Join(dir, "outside"), Secret: filepath.Join(dir, "secret"),
 		Text: "secret " + filepath.Base(dir), Socket: filepath.Join(dir, "socket"), Worker: os.Getpid(),
 	}
@@ -125,7 +125,7 @@ func tryAll(level stage.Level) ([]string, error) {
 	return results, nil
 }
 
-func attempt(level stage.Level, t stage.Target) ([]string, error) {
+func attempt(level stage.Level, t target) ([]string, error) {
 	r, err := newRunnerOf(RunnerOptions{Limits: defaultLimits, Hidden: []string{t.Secret}}, level)
 	if err != nil {
 		return nil, err
@@ -135,14 +135,14 @@ func attempt(level stage.Level, t stage.Target) ([]string, error) {
 		return nil, err
 	}
 	exit, err := r.Run(context.Background(), tools.Command{
-		Path: r.self, Argv: []string{stage.AttemptName, string(text)}, Env: []string{}, Dir: t.Work,
+		Path: r.self, Argv: []string{attemptName, string(text)}, Env: []string{}, Dir: t.Work,
 		Timeout: 10 * time.Second, Writable: []string{t.Work},
 	})
 	if err != nil {
 		return nil, err
 	}
 	var results []string
-	if err := json.Unmarshal(exit.Stdout.Head, &results); err != nil || len(results) != len(stage.Attempts) {
+	if err := json.Unmarshal(exit.Stdout.Head, &results); err != nil || len(results) != len(attempts) {
 		return nil, fmt.Errorf("the process that was to try did not say what came of it (exit code %d, %s): %s", exit.Code, exit.Signal, exit.Stderr.Head)
 	}
 	return results, nil

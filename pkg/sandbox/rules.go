@@ -5,14 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"correx/pkg/sandbox/stage"
 	"correx/pkg/tools"
 )
 
 // rulesFor are the rules of a process that has Landlock alone. It can only allow,
 // and always with all that lies below: so everything that is next to what must
 // not be read is allowed one by one, and what appears there later is not.
-func (r *Runner) rulesFor(c tools.Command) []stage.Rule {
+func (r *Runner) rulesFor(c tools.Command) []rule {
 	var hidden []string
 	for _, path := range slices.Concat(r.secrets(), []string{"/run", "/tmp", "/var/tmp", "/dev/shm"}) {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -21,10 +20,10 @@ func (r *Runner) rulesFor(c tools.Command) []stage.Rule {
 	}
 	rules := carve("/", hidden, false)
 	for _, path := range slices.Concat(r.readable, c.Readable, []string{c.Path}) {
-		rules = append(rules, stage.Rule{Path: path})
+		rules = append(rules, rule{path: path})
 	}
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		rules = append(rules, stage.Rule{Path: "/dev/" + name, Write: true})
+		rules = append(rules, rule{path: "/dev/" + name, write: true})
 	}
 	for _, root := range c.Writable {
 		// What is protected is not written, nor can anything be made beside it.
@@ -46,15 +45,15 @@ func (r *Runner) existing(c tools.Command, root string) []string {
 }
 
 // carve allows all in dir but what is kept out.
-func carve(dir string, out []string, write bool) []stage.Rule {
+func carve(dir string, out []string, write bool) []rule {
 	if slices.ContainsFunc(out, func(o string) bool { return o == dir }) {
 		return nil
 	}
 	if !slices.ContainsFunc(out, func(o string) bool { return below(dir, o) }) {
-		return []stage.Rule{{Path: dir, Write: write}}
+		return []rule{{path: dir, write: write}}
 	}
 	entries, _ := os.ReadDir(dir) // what cannot be listed is not allowed
-	var rules []stage.Rule
+	var rules []rule
 	for _, e := range entries {
 		if e.Type()&os.ModeSymlink == 0 {
 			rules = append(rules, carve(filepath.Join(dir, e.Name()), out, write)...)

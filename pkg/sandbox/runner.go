@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -138,7 +137,7 @@ type process struct {
 // start starts a stage and gives it its order. With talk the caller has the
 // standard input and output of the process.
 func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
-	o, held, err := r.order(c)
+	o, rules, held, err := r.order(c)
 	defer func() {
 		if err != nil {
 			release(held)
@@ -183,6 +182,16 @@ func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, g.files...)
 		o.Cgroups, o.Into = len(g.files), g.into
 	}
+	if len(rules) > 0 {
+		ruleset, handled, err := makeRuleset(c.Network, rules)
+		if err != nil {
+			pipes.closeOurs()
+			return nil, err
+		}
+		defer ruleset.Close()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, ruleset)
+		o.Handled = handled
+	}
 	if err := cmd.Start(); err != nil {
 		pipes.closeOurs()
 		return nil, err
@@ -194,7 +203,7 @@ func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
 	} else {
 		p.stdout = newStream(stdout.ours, p.full)
 	}
-	if err := json.NewEncoder(p.control).Encode(o); err != nil && !errors.Is(err, unix.EPIPE) {
+	if _, err := p.control.Write(o.Encode()); err != nil && !errors.Is(err, unix.EPIPE) {
 		p.control.Close() // the stage ends without an order, and says so
 	}
 	return p, nil
@@ -263,8 +272,8 @@ func (p *process) wait() error {
 
 // readStatus returns nil if there is none.
 func readStatus(f *os.File) *stage.Status {
-	var s stage.Status
-	if json.NewDecoder(f).Decode(&s) != nil {
+	s, err := stage.ReadStatus(f)
+	if err != nil {
 		return nil
 	}
 	return &s

@@ -3,13 +3,13 @@ package stage
 import (
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
 // Attributes of mounts.
 const (
-	nothingRuns = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	readOnly    = nothingRuns | unix.MOUNT_ATTR_RDONLY
+	nothingRuns = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+	readOnly    = nothingRuns | kernel.MOUNT_ATTR_RDONLY
 )
 
 // open makes the source of a mount that comes from outside.
@@ -24,7 +24,7 @@ func (n *inner) open(i int) {
 	case Readable:
 		attr = readOnly
 	case Device:
-		attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
+		attr = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NOEXEC
 	default:
 		return
 	}
@@ -118,13 +118,13 @@ func (n *inner) make(x *node) syscall.Errno {
 	var errno syscall.Errno
 	switch x.kind {
 	case "dir":
-		_, errno = sys(unix.SYS_MKDIRAT, at, z(x.path), 0o755, 0, 0, 0)
+		_, errno = sys(kernel.SYS_MKDIRAT, at, z(x.path), 0o755, 0, 0, 0)
 	case "open":
-		_, errno = sys(unix.SYS_MKDIRAT, at, z(x.path), 0o1777, 0, 0, 0)
+		_, errno = sys(kernel.SYS_MKDIRAT, at, z(x.path), 0o1777, 0, 0, 0)
 	case "file":
-		_, errno = sys(unix.SYS_MKNODAT, at, z(x.path), unix.S_IFREG|0o444, 0, 0, 0)
+		_, errno = sys(kernel.SYS_MKNODAT, at, z(x.path), kernel.S_IFREG|0o444, 0, 0, 0)
 	case "link":
-		_, errno = sys(unix.SYS_SYMLINKAT, z(x.to), at, z(x.path), 0, 0, 0)
+		_, errno = sys(kernel.SYS_SYMLINKAT, z(x.to), at, z(x.path), 0, 0, 0)
 	}
 	return errno
 }
@@ -144,7 +144,7 @@ func (n *inner) makeProc() uintptr {
 	}
 	var fd uintptr
 	if errno == 0 {
-		fd, errno = fsmount(fs, readOnly|unix.MOUNT_ATTR_NOEXEC)
+		fd, errno = fsmount(fs, readOnly|kernel.MOUNT_ATTR_NOEXEC)
 	}
 	if errno != 0 {
 		n.fail(MountProc, -1, errno)
@@ -185,7 +185,7 @@ func (n *inner) makeRoot() {
 //go:norace
 //go:nosplit
 func (n *inner) attachAt(mount uintptr, path string, i int) {
-	at, errno := n.lookUp(n.tree, path, unix.RESOLVE_IN_ROOT)
+	at, errno := n.lookUp(n.tree, path, kernel.RESOLVE_IN_ROOT)
 	if errno != 0 {
 		n.fail(FindTarget, i, errno)
 	}
@@ -208,12 +208,12 @@ func (n *inner) place(i int) {
 	}
 	switch m.Kind {
 	case Bind, Overlay:
-		rights = writeRights
+		rights = WriteRights
 	case Device:
 		rights = deviceRights
 	case Cover:
 		if m.Base == Scratch {
-			rights = writeRights
+			rights = WriteRights
 		}
 	}
 	n.attachAt(m.source, m.to, i)
@@ -235,13 +235,13 @@ func (n *inner) inside(i int) uintptr {
 	if m.Kind == Cover {
 		dir, path = n.base(m.Base), m.node
 	}
-	at, errno := n.lookUp(dir, path, unix.RESOLVE_IN_ROOT)
+	at, errno := n.lookUp(dir, path, kernel.RESOLVE_IN_ROOT)
 	if errno != 0 {
 		n.fail(FindTarget, i, errno)
 	}
 	fd, errno := clone(at)
 	if errno == 0 && (m.Kind == Again || m.Kind == Cover && m.Base == Void) {
-		errno = n.setattr(fd, unix.MOUNT_ATTR_RDONLY)
+		errno = n.setattr(fd, kernel.MOUNT_ATTR_RDONLY)
 	}
 	if errno != 0 {
 		n.fail(CloneSource, i, errno)
@@ -255,15 +255,15 @@ func (n *inner) inside(i int) uintptr {
 //go:norace
 //go:nosplit
 func (n *inner) enter() {
-	_, errno := sys(unix.SYS_FCHDIR, n.tree, 0, 0, 0, 0, 0)
+	_, errno := sys(kernel.SYS_FCHDIR, n.tree, 0, 0, 0, 0, 0)
 	if errno == 0 {
-		_, errno = sys(unix.SYS_PIVOT_ROOT, z(".\x00"), z(".\x00"), 0, 0, 0, 0)
+		_, errno = sys(kernel.SYS_PIVOT_ROOT, z(".\x00"), z(".\x00"), 0, 0, 0, 0)
 	}
 	if errno == 0 {
-		_, errno = sys(unix.SYS_UMOUNT2, z(".\x00"), unix.MNT_DETACH, 0, 0, 0, 0)
+		_, errno = sys(kernel.SYS_UMOUNT2, z(".\x00"), kernel.MNT_DETACH, 0, 0, 0, 0)
 	}
 	if errno == 0 {
-		_, errno = sys(unix.SYS_CHDIR, z("/\x00"), 0, 0, 0, 0, 0)
+		_, errno = sys(kernel.SYS_CHDIR, z("/\x00"), 0, 0, 0, 0, 0)
 	}
 	if errno != 0 {
 		n.fail(PivotRoot, -1, errno)

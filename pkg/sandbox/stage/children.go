@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // killChildren kills every child of this process.
@@ -13,7 +12,7 @@ func killChildren() {
 	self := os.Getpid()
 	for _, pid := range processes() {
 		if parentOf(pid) == self {
-			_ = unix.Kill(pid, unix.SIGKILL) // it is ours until we reap it
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it is ours until we reap it
 		}
 	}
 }

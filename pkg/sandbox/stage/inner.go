@@ -5,29 +5,29 @@ import (
 	"syscall"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
-const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+const namespaces = kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP
 
 // launch starts the program, or at full isolation the second stage, and returns
 // its number.
 func (n *inner) launch() (int, error) {
 	if n.root {
 		// The groups of this thread, and so of what it forks. A user keeps its own.
-		if _, errno := sys(unix.SYS_SETGROUPS, 0, 0, 0, 0, 0, 0); errno != 0 {
+		if _, errno := sys(kernel.SYS_SETGROUPS, 0, 0, 0, 0, 0, 0); errno != 0 {
 			return 0, &Fault{Step: PrepareStage, Text: "give up groups: " + errno.Error()}
 		}
 	}
-	n.cloneArgs = cloneArgs{exitSignal: uint64(unix.SIGCHLD)}
+	n.cloneArgs = cloneArgs{exitSignal: uint64(syscall.SIGCHLD)}
 	if n.level == Full {
 		n.cloneArgs.flags = namespaces
 		if !n.network {
-			n.cloneArgs.flags |= unix.CLONE_NEWNET
+			n.cloneArgs.flags |= kernel.CLONE_NEWNET
 		}
 	}
 	if n.into {
-		n.cloneArgs.flags |= unix.CLONE_INTO_CGROUP
+		n.cloneArgs.flags |= kernel.CLONE_INTO_CGROUP
 		n.cloneArgs.cgroup = cgroupFD
 	}
 	growStack()
@@ -51,7 +51,7 @@ func (n *inner) launch() (int, error) {
 //go:noinline
 func (n *inner) forkOff() (uintptr, syscall.Errno) {
 	n.mask = ^uint64(0)
-	if _, errno := sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_BLOCK, ptr(&n.mask), ptr(&n.action[0]), 8, 0, 0); errno != 0 {
+	if _, errno := sys(kernel.SYS_RT_SIGPROCMASK, kernel.SIG_BLOCK, ptr(&n.mask), ptr(&n.action[0]), 8, 0, 0); errno != 0 {
 		return 0, errno
 	}
 	old := n.action[0]
@@ -63,7 +63,7 @@ func (n *inner) forkOff() (uintptr, syscall.Errno) {
 		n.become()
 	}
 	n.mask = old
-	_, _ = sys(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, ptr(&n.mask), 0, 8, 0, 0)
+	_, _ = sys(kernel.SYS_RT_SIGPROCMASK, kernel.SIG_SETMASK, ptr(&n.mask), 0, 8, 0, 0)
 	return pid, errno
 }
 
@@ -71,9 +71,9 @@ func (n *inner) forkOff() (uintptr, syscall.Errno) {
 //go:nosplit
 func (n *inner) fork() (uintptr, syscall.Errno) {
 	if n.into {
-		return sys(unix.SYS_CLONE3, ptr(&n.cloneArgs), unsafe.Sizeof(n.cloneArgs), 0, 0, 0, 0)
+		return sys(kernel.SYS_CLONE3, ptr(&n.cloneArgs), unsafe.Sizeof(n.cloneArgs), 0, 0, 0, 0)
 	}
-	return sys(unix.SYS_CLONE, uintptr(n.cloneArgs.flags|n.cloneArgs.exitSignal), 0, 0, 0, 0, 0)
+	return sys(kernel.SYS_CLONE, uintptr(n.cloneArgs.flags|n.cloneArgs.exitSignal), 0, 0, 0, 0, 0)
 }
 
 // growStack makes room on the stack, so that it need not grow behind the fork.
@@ -98,8 +98,8 @@ func use(b *[32 << 10]byte) { b[0], b[len(b)-1] = 1, 1 }
 func (n *inner) first() {
 	n.watchParent()
 	n.mapUser()
-	_, _ = sys(unix.SYS_UMASK, 0, 0, 0, 0, 0, 0)
-	if _, errno := sys(unix.SYS_MOUNT, z("none\x00"), z("/\x00"), 0, unix.MS_REC|unix.MS_PRIVATE, 0, 0); errno != 0 {
+	_, _ = sys(kernel.SYS_UMASK, 0, 0, 0, 0, 0, 0)
+	if _, errno := sys(kernel.SYS_MOUNT, z("none\x00"), z("/\x00"), 0, kernel.MS_REC|kernel.MS_PRIVATE, 0, 0); errno != 0 {
 		n.fail(PrivateMounts, -1, errno)
 	}
 	for i := range n.mounts {
@@ -122,11 +122,11 @@ func (n *inner) first() {
 		n.place(i)
 	}
 	n.enter()
-	_, _ = sys(unix.SYS_UMASK, 0o022, 0, 0, 0, 0, 0)
+	_, _ = sys(kernel.SYS_UMASK, 0o022, 0, 0, 0, 0, 0)
 	n.dropCapabilities()
 	n.watchParent() // what changes credentials may forget it
 	n.resetSignals()
-	n.cloneArgs = cloneArgs{exitSignal: uint64(unix.SIGCHLD)}
+	n.cloneArgs = cloneArgs{exitSignal: uint64(syscall.SIGCHLD)}
 	n.into = false
 	pid, errno := n.fork()
 	if errno != 0 {
@@ -145,7 +145,7 @@ func (n *inner) first() {
 //go:norace
 //go:nosplit
 func (n *inner) watchParent() {
-	if _, errno := sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0); errno != 0 {
+	if _, errno := sys(kernel.SYS_PRCTL, kernel.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0); errno != 0 {
 		n.fail(WatchParent, -1, errno)
 	}
 }
@@ -156,7 +156,7 @@ func (n *inner) watchParent() {
 //go:nosplit
 func (n *inner) mapUser() {
 	// Files in /proc/self belong to this user only while it may be looked at.
-	_, _ = sys(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0, 0, 0, 0)
+	_, _ = sys(kernel.SYS_PRCTL, kernel.PR_SET_DUMPABLE, 1, 0, 0, 0, 0)
 	if errno := writeFile("/proc/self/setgroups\x00", "deny\x00"); errno != 0 {
 		n.fail(MapUser, -1, errno)
 	}
@@ -166,7 +166,7 @@ func (n *inner) mapUser() {
 	if errno := writeFile("/proc/self/gid_map\x00", n.gidMap); errno != 0 {
 		n.fail(MapUser, -1, errno)
 	}
-	_, _ = sys(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	_, _ = sys(kernel.SYS_PRCTL, kernel.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 }
 
 // resetSignals gives every signal its default. Process 1 of a namespace then does
@@ -177,7 +177,7 @@ func (n *inner) mapUser() {
 func (n *inner) resetSignals() {
 	n.action = [8]uint64{}
 	for s := uintptr(1); s <= 64; s++ {
-		_, _ = sys(unix.SYS_RT_SIGACTION, s, ptr(&n.action[0]), 0, 8, 0, 0) // not of KILL and STOP
+		_, _ = sys(kernel.SYS_RT_SIGACTION, s, ptr(&n.action[0]), 0, 8, 0, 0) // not of KILL and STOP
 	}
 }
 
@@ -187,7 +187,7 @@ func (n *inner) resetSignals() {
 //go:nosplit
 func (n *inner) reapUntil(program uintptr) {
 	for {
-		pid, errno := sys(unix.SYS_WAIT4, ^uintptr(0), ptr(&n.status), 0, 0, 0, 0)
+		pid, errno := sys(kernel.SYS_WAIT4, ^uintptr(0), ptr(&n.status), 0, 0, 0, 0)
 		if errno != 0 {
 			exit(1) // it has a child
 		}

@@ -1,15 +1,8 @@
 package stage
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
-	"slices"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Name is what a program is called when it runs as the first stage.
@@ -34,24 +27,26 @@ const (
 
 // An Order tells a stage what to start, and in what.
 type Order struct {
-	Path    string        `json:"path"`
-	Argv    []string      `json:"argv"`
-	Env     []string      `json:"env"`
-	Dir     string        `json:"dir"`
-	Timeout time.Duration `json:"timeout,omitempty"`
-	Limits  Limits        `json:"limits"`
+	Path    string
+	Argv    []string
+	Env     []string
+	Dir     string
+	Timeout time.Duration
+	Limits  Limits
 
-	Level   Level    `json:"level"`
-	Network bool     `json:"network,omitempty"`
-	Filter  []Filter `json:"filter,omitempty"` // for seccomp
-	Rules   []Rule   `json:"rules,omitempty"`  // for Landlock, at FSOnly; at Full they follow from the mounts
-	Nodes   []Node   `json:"nodes,omitempty"`
-	Mounts  []Mount  `json:"mounts,omitempty"` // in this order
-	Scratch uint64   `json:"scratch,omitempty"`
+	Level   Level
+	Network bool
+	Filter  []Filter // for seccomp
+	Nodes   []Node
+	Mounts  []Mount // in this order
+	Scratch uint64
 	// Cgroups is how many cgroup v1 "tasks" files come as descriptors; Into says
 	// that the one descriptor is a cgroup v2 directory instead.
-	Cgroups int  `json:"cgroups,omitempty"`
-	Into    bool `json:"into,omitempty"`
+	Cgroups int
+	Into    bool
+	// Handled are the rights that the Landlock ruleset speaks of, which comes as
+	// the descriptor behind those of cgroups. Zero: there is none.
+	Handled uint64
 }
 
 // Limits are of each process of the program, except Processes, which counts all
@@ -67,12 +62,6 @@ type Filter struct {
 	K      uint32
 }
 
-// A Rule lets Landlock allow something below a path.
-type Rule struct {
-	Path  string `json:"path"`
-	Write bool   `json:"write,omitempty"`
-}
-
 // A Base is one of the two file systems in memory that a stage makes.
 type Base int
 
@@ -84,10 +73,10 @@ const (
 
 // A Node is a directory or an empty file to make in a base.
 type Node struct {
-	Base Base   `json:"base"`
-	Path string `json:"path"` // relative
-	Kind string `json:"kind"` // "dir", "open" (a directory for everybody), "file" or "link"
-	To   string `json:"to,omitempty"`
+	Base Base
+	Path string // relative
+	Kind string // "dir", "open" (a directory for everybody), "file" or "link"
+	To   string
 }
 
 // A Kind says what a mount does.
@@ -107,30 +96,30 @@ const (
 // A Mount is put at Path, which is absolute, has no symbolic link in it, and
 // exists or is made as a node.
 type Mount struct {
-	Kind  Kind   `json:"kind"`
-	Path  string `json:"path"`
-	Base  Base   `json:"base,omitempty"`  // of a Cover
-	Node  string `json:"node,omitempty"`  // of a Cover
-	Upper string `json:"upper,omitempty"` // of an Overlay
-	Work  string `json:"work,omitempty"`
+	Kind  Kind
+	Path  string
+	Base  Base   // of a Cover
+	Node  string // of a Cover
+	Upper string // of an Overlay
+	Work  string
 }
 
 // A Status is what a stage reports, once. Fault is set if the program was not
 // started.
 type Status struct {
-	Fault    *Fault `json:"fault,omitempty"`
-	Code     int    `json:"code,omitempty"`
-	Signal   int    `json:"signal,omitempty"`
-	TimedOut bool   `json:"timed_out,omitempty"`
-	Crowded  bool   `json:"crowded,omitempty"` // killed for having too many processes
+	Fault    *Fault
+	Code     int
+	Signal   int
+	TimedOut bool
+	Crowded  bool // killed for having too many processes
 }
 
 // A Fault is why the program was not started, or not confined.
 type Fault struct {
-	Step  Step          `json:"step"`
-	Path  string        `json:"path,omitempty"`
-	Errno syscall.Errno `json:"errno,omitempty"`
-	Text  string        `json:"text,omitempty"`
+	Step  Step
+	Path  string
+	Errno syscall.Errno
+	Text  string
 }
 
 // Error implements error.
@@ -142,7 +131,7 @@ func (f *Fault) Error() string {
 	if f.Text != "" {
 		return s + ": " + f.Text
 	}
-	return fmt.Sprintf("%s: %v", s, f.Errno)
+	return s + ": " + f.Errno.Error()
 }
 
 // Unwrap lets errors.Is find the system's error.
@@ -151,23 +140,4 @@ func (f *Fault) Unwrap() error {
 		return nil
 	}
 	return f.Errno
-}
-
-// readOrder reads the one line that is an order.
-func readOrder() (o Order, err error) {
-	text := make([]byte, 0, 16<<10)
-	for !bytes.HasSuffix(text, []byte("\n")) {
-		text = slices.Grow(text, 4<<10)
-		n, err := unix.Read(controlFD, text[len(text):cap(text)])
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
-			return o, err
-		case n == 0:
-			return o, io.ErrUnexpectedEOF
-		default:
-			text = text[:len(text)+n]
-		}
-	}
-	return o, json.Unmarshal(text, &o)
 }

@@ -1,12 +1,12 @@
 package stage
 
 import (
-	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
 // An inner is all that is needed behind the fork. What it holds is on the heap
@@ -26,7 +26,7 @@ type inner struct {
 	caps     int    // how many the kernel knows
 	count    uint64 // of processes, which process 1 watches over; 0: another does
 	report   uintptr
-	reporter *os.File // the other end
+	reporter int // the other end
 
 	// The program.
 	path, dir string
@@ -38,18 +38,15 @@ type inner struct {
 
 	// Room for what system calls take and give.
 	attr      mountAttr
-	how       unix.OpenHow
+	how       openHow
 	rule      pathBeneath
 	cloneArgs cloneArgs
 	record    record
 	status    uint32
 	mask      uint64
 	action    [8]uint64
-	capHeader unix.CapUserHeader
-	capData   [2]unix.CapUserData
-	poll      unix.PollFd
-	zero      unix.Timespec
-	dirents   [4096]byte
+	header    capHeader
+	data      [2]capData
 
 	tree, void, memory uintptr // descriptors of the new root and the bases
 }
@@ -69,7 +66,7 @@ type mount struct {
 
 type limit struct {
 	resource uintptr
-	value    unix.Rlimit
+	value    syscall.Rlimit
 }
 
 // A fprog is struct sock_fprog.
@@ -84,9 +81,33 @@ type pathBeneath struct {
 	parent  int32
 }
 
+// An openHow is struct open_how.
+type openHow struct{ Flags, Mode, Resolve uint64 }
+
+// A capHeader is struct __user_cap_header_struct, and capData the other.
+type (
+	capHeader struct {
+		Version uint32
+		Pid     int32
+	}
+	capData struct{ Effective, Permitted, Inheritable uint32 }
+)
+
+// A pollFD is struct pollfd.
+type pollFD struct {
+	FD              int32
+	Events, Revents int16
+}
+
 // A cloneArgs is struct clone_args.
 type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// idMap maps a number to itself.
+func idMap(id int) string {
+	n := strconv.Itoa(id)
+	return nul(n + " " + n + " 1")
 }
 
 // nul ends a string for the kernel.
@@ -94,16 +115,15 @@ func nul(s string) string { return s + "\x00" }
 
 // prepare makes everything that is needed behind the fork.
 func prepare(o Order) (*inner, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
+	var pipe [2]int
+	if err := syscall.Pipe2(pipe[:], syscall.O_CLOEXEC); err != nil {
 		return nil, err
 	}
 	uid, gid := os.Getuid(), os.Getgid()
 	n := &inner{
 		level: o.Level, network: o.Network, into: o.Into, root: uid == 0,
-		uidMap: nul(fmt.Sprintf("%d %d 1", uid, uid)), gidMap: nul(fmt.Sprintf("%d %d 1", gid, gid)),
-		scratch: nul(fmt.Sprint(o.Scratch)), caps: lastCapability() + 1,
-		path: nul(o.Path), dir: nul(o.Dir), filter: o.Filter, reporter: r, report: w.Fd(),
+		uidMap: idMap(uid), gidMap: idMap(gid), scratch: nul(strconv.FormatUint(o.Scratch, 10)), caps: lastCapability() + 1,
+		path: nul(o.Path), dir: nul(o.Dir), filter: o.Filter, reporter: pipe[0], report: uintptr(pipe[1]),
 	}
 	for _, x := range o.Nodes {
 		n.nodes = append(n.nodes, node{base: x.Base, path: nul(x.Path), to: nul(x.To), kind: x.Kind})
@@ -117,11 +137,7 @@ func prepare(o Order) (*inner, error) {
 	if len(n.filter) > 0 {
 		n.program = fprog{len: uint16(len(n.filter)), filter: &n.filter[0]}
 	}
-	if o.Level != None {
-		if err := n.makeRuleset(o); err != nil {
-			return nil, err
-		}
-	}
+	n.handled, n.ruleset = o.Handled, uintptr(cgroupFD+o.Cgroups)
 	n.prepareLimits(o.Limits)
 	return n, nil
 }
@@ -139,33 +155,33 @@ func (n *inner) vector(list []string) []uintptr {
 
 func (n *inner) prepareLimits(l Limits) {
 	n.limits = [...]limit{
-		{unix.RLIMIT_CPU, lower(unix.RLIMIT_CPU, l.CPU)},
-		{unix.RLIMIT_FSIZE, lower(unix.RLIMIT_FSIZE, l.FileSize)},
-		{unix.RLIMIT_NOFILE, lower(unix.RLIMIT_NOFILE, l.OpenFiles)},
-		{unix.RLIMIT_CORE, unix.Rlimit{}},
-		{unix.RLIMIT_AS, lower(unix.RLIMIT_AS, l.AddressSpace)},
-		{unix.RLIMIT_NPROC, lower(unix.RLIMIT_NPROC, l.Processes)},
+		{kernel.RLIMIT_CPU, lower(kernel.RLIMIT_CPU, l.CPU)},
+		{kernel.RLIMIT_FSIZE, lower(kernel.RLIMIT_FSIZE, l.FileSize)},
+		{kernel.RLIMIT_NOFILE, lower(kernel.RLIMIT_NOFILE, l.OpenFiles)},
+		{kernel.RLIMIT_CORE, syscall.Rlimit{}},
+		{kernel.RLIMIT_AS, lower(kernel.RLIMIT_AS, l.AddressSpace)},
+		{kernel.RLIMIT_NPROC, lower(kernel.RLIMIT_NPROC, l.Processes)},
 	}
 	if n.level != Full {
 		// Outside a namespace of its own the user's other processes would count.
-		_ = unix.Getrlimit(unix.RLIMIT_NPROC, &n.limits[5].value)
+		_ = syscall.Getrlimit(kernel.RLIMIT_NPROC, &n.limits[5].value)
 	}
 	n.count = l.Processes
 }
 
 // lower is a limit that does not exceed the present one, which cannot be raised.
-func lower(resource int, value uint64) unix.Rlimit {
-	var now unix.Rlimit
-	if unix.Getrlimit(resource, &now) == nil {
+func lower(resource int, value uint64) syscall.Rlimit {
+	var now syscall.Rlimit
+	if syscall.Getrlimit(resource, &now) == nil {
 		value = min(value, now.Max)
 	}
-	return unix.Rlimit{Cur: value, Max: value}
+	return syscall.Rlimit{Cur: value, Max: value}
 }
 
 // lastCapability is the highest that this kernel knows.
 func lastCapability() int {
-	for c := unix.CAP_LAST_CAP; ; c++ { // at least those that the library knows
-		if _, _, errno := syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, uintptr(c+1), 0); errno != 0 {
+	for c := kernel.CAP_LAST_CAP; ; c++ { // at least those that the library knows
+		if _, _, errno := syscall.RawSyscall(kernel.SYS_PRCTL, kernel.PR_CAPBSET_READ, uintptr(c+1), 0); errno != 0 {
 			return c
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
 // What is in this file is called after the fork. It must not allocate, block in
@@ -46,7 +46,7 @@ type mountAttr struct{ set, clear, propagation, userns uint64 }
 //go:nosplit
 func (n *inner) setattr(fd uintptr, attr uint64) syscall.Errno {
 	n.attr = mountAttr{set: attr}
-	_, errno := sys(unix.SYS_MOUNT_SETATTR, fd, z("\x00"), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, ptr(&n.attr), unsafe.Sizeof(n.attr), 0)
+	_, errno := sys(kernel.SYS_MOUNT_SETATTR, fd, z("\x00"), kernel.AT_EMPTY_PATH|kernel.AT_RECURSIVE, ptr(&n.attr), unsafe.Sizeof(n.attr), 0)
 	return errno
 }
 
@@ -55,7 +55,7 @@ func (n *inner) setattr(fd uintptr, attr uint64) syscall.Errno {
 //go:norace
 //go:nosplit
 func clone(fd uintptr) (uintptr, syscall.Errno) {
-	return sys(unix.SYS_OPEN_TREE, fd, z("\x00"), unix.AT_EMPTY_PATH|unix.AT_RECURSIVE|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC, 0, 0, 0)
+	return sys(kernel.SYS_OPEN_TREE, fd, z("\x00"), kernel.AT_EMPTY_PATH|kernel.AT_RECURSIVE|kernel.OPEN_TREE_CLONE|kernel.OPEN_TREE_CLOEXEC, 0, 0, 0)
 }
 
 // attach puts a detached mount at a descriptor.
@@ -63,7 +63,7 @@ func clone(fd uintptr) (uintptr, syscall.Errno) {
 //go:norace
 //go:nosplit
 func attach(mount, at uintptr) syscall.Errno {
-	_, errno := sys(unix.SYS_MOVE_MOUNT, mount, z("\x00"), at, z("\x00"), unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH, 0)
+	_, errno := sys(kernel.SYS_MOVE_MOUNT, mount, z("\x00"), at, z("\x00"), kernel.MOVE_MOUNT_F_EMPTY_PATH|kernel.MOVE_MOUNT_T_EMPTY_PATH, 0)
 	return errno
 }
 
@@ -72,13 +72,13 @@ func attach(mount, at uintptr) syscall.Errno {
 //go:norace
 //go:nosplit
 func (n *inner) lookUp(dir uintptr, path string, resolve uint64) (uintptr, syscall.Errno) {
-	n.how = unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_SYMLINKS}
-	return sys(unix.SYS_OPENAT2, dir, z(path), ptr(&n.how), unsafe.Sizeof(n.how), 0, 0)
+	n.how = openHow{Flags: kernel.O_PATH | kernel.O_CLOEXEC, Resolve: resolve | kernel.RESOLVE_NO_SYMLINKS}
+	return sys(kernel.SYS_OPENAT2, dir, z(path), ptr(&n.how), unsafe.Sizeof(n.how), 0, 0)
 }
 
 //go:norace
 //go:nosplit
-func closeFD(fd uintptr) { _, _ = sys(unix.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
+func closeFD(fd uintptr) { _, _ = sys(kernel.SYS_CLOSE, fd, 0, 0, 0, 0, 0) }
 
 // Of fsconfig.
 const (
@@ -91,13 +91,13 @@ const (
 //go:norace
 //go:nosplit
 func fsopen(kind string) (uintptr, syscall.Errno) {
-	return sys(unix.SYS_FSOPEN, z(kind), unix.FSOPEN_CLOEXEC, 0, 0, 0, 0)
+	return sys(kernel.SYS_FSOPEN, z(kind), kernel.FSOPEN_CLOEXEC, 0, 0, 0, 0)
 }
 
 //go:norace
 //go:nosplit
 func fsconfig(fs uintptr, cmd uintptr, key, value uintptr, aux uintptr) syscall.Errno {
-	_, errno := sys(unix.SYS_FSCONFIG, fs, cmd, key, value, aux, 0)
+	_, errno := sys(kernel.SYS_FSCONFIG, fs, cmd, key, value, aux, 0)
 	return errno
 }
 
@@ -107,17 +107,17 @@ func fsmount(fs uintptr, attr uintptr) (uintptr, syscall.Errno) {
 	if errno := fsconfig(fs, create, 0, 0, 0); errno != 0 {
 		return 0, errno
 	}
-	return sys(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, attr, 0, 0, 0)
+	return sys(kernel.SYS_FSMOUNT, fs, kernel.FSMOUNT_CLOEXEC, attr, 0, 0, 0)
 }
 
 //go:norace
 //go:nosplit
 func writeFile(path string, data string) syscall.Errno {
-	fd, errno := sys(unix.SYS_OPENAT, here, z(path), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+	fd, errno := sys(kernel.SYS_OPENAT, here, z(path), kernel.O_WRONLY|kernel.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}
-	_, errno = sys(unix.SYS_WRITE, fd, z(data), uintptr(len(data)-1), 0, 0, 0)
+	_, errno = sys(kernel.SYS_WRITE, fd, z(data), uintptr(len(data)-1), 0, 0, 0)
 	closeFD(fd)
 	return errno
 }

@@ -2,11 +2,10 @@ package stage
 
 import (
 	"encoding/binary"
-	"io"
 	"syscall"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
 // A record is what comes from behind the fork.
@@ -22,7 +21,7 @@ const (
 //go:nosplit
 func (n *inner) tell(kind, a, b uint32) {
 	n.record = record{kind, a, b}
-	_, _ = sys(unix.SYS_WRITE, n.report, ptr(&n.record), unsafe.Sizeof(n.record), 0, 0, 0)
+	_, _ = sys(kernel.SYS_WRITE, n.report, ptr(&n.record), unsafe.Sizeof(n.record), 0, 0, 0)
 }
 
 // fail reports a fault and ends this process.
@@ -31,9 +30,9 @@ func (n *inner) tell(kind, a, b uint32) {
 //go:nosplit
 func (n *inner) fail(step Step, index int, errno syscall.Errno) {
 	n.record = record{faultReport, uint32(step) | uint32(index+1)<<8, uint32(errno)}
-	_, _ = sys(unix.SYS_WRITE, n.report, ptr(&n.record), unsafe.Sizeof(n.record), 0, 0, 0)
+	_, _ = sys(kernel.SYS_WRITE, n.report, ptr(&n.record), unsafe.Sizeof(n.record), 0, 0, 0)
 	for {
-		_, _ = sys(unix.SYS_EXIT_GROUP, 1, 0, 0, 0, 0, 0)
+		_, _ = sys(kernel.SYS_EXIT_GROUP, 1, 0, 0, 0, 0, 0)
 	}
 }
 
@@ -41,14 +40,19 @@ func (n *inner) fail(step Step, index int, errno syscall.Errno) {
 //go:nosplit
 func exit(code uintptr) {
 	for {
-		_, _ = sys(unix.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
+		_, _ = sys(kernel.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
 	}
 }
 
 // reports reads what came, when all that could write is dead.
 func (n *inner) reports() []record {
-	_ = unix.Close(int(n.report)) // the last one
-	data, _ := io.ReadAll(n.reporter)
+	_ = syscall.Close(int(n.report)) // the last one
+	data := make([]byte, 120)        // more than ever comes
+	got, err := syscall.Read(n.reporter, data)
+	if err != nil {
+		return nil
+	}
+	data = data[:got]
 	var all []record
 	for ; len(data) >= 12; data = data[12:] {
 		all = append(all, record{

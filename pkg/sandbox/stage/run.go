@@ -1,29 +1,22 @@
 package stage
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
 // In a process that a worker started as a stage this does the stage's work and
 // does not return: neither main nor any package that needs this one is reached.
 func init() {
-	if len(os.Args) > 0 && os.Args[0] == AttemptName {
-		attemptAll()
-	}
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
 	}
 	runtime.LockOSThread() // the program dies with the thread that started it
-	debug.SetGCPercent(-1) // what is prepared for the fork stays; a stage is small and short
 	syscall.Exit(run())    // not os.Exit, at which the race detector waits for a second
 }
 
@@ -31,11 +24,11 @@ func init() {
 // milliseconds.
 func run() int {
 	// Nothing but the standard streams goes on to the program.
-	if err := unix.CloseRange(controlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		fmt.Fprintln(os.Stderr, "close descriptors:", err)
+	if _, errno := sys(kernel.SYS_CLOSE_RANGE, controlFD, math.MaxUint32, kernel.CLOSE_RANGE_CLOEXEC, 0, 0, 0); errno != 0 {
+		report(Status{Fault: &Fault{Step: PrepareStage, Text: "close descriptors: " + errno.Error()}})
 		return 1
 	}
-	var s supervisor
+	s := new(supervisor) // on the heap, which does not move
 	if err := s.start(); err != nil {
 		report(Status{Fault: asFault(err)})
 		return 1
@@ -46,13 +39,7 @@ func run() int {
 
 // report tells the worker. If it is dead nobody listens.
 func report(s Status) {
-	text, err := json.Marshal(s)
-	for err == nil && len(text) > 0 {
-		var n int
-		if n, err = unix.Write(statusFD, text); err == nil {
-			text = text[n:]
-		}
-	}
+	_, _ = syscall.Write(statusFD, encode(&s)) // less than a pipe takes at once
 }
 
 func asFault(err error) *Fault {
@@ -69,11 +56,10 @@ func (s *supervisor) start() error {
 		return &Fault{Step: ReadOrder, Text: err.Error()}
 	}
 	ignoreSignals()
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become subreaper: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // the program shall not look in here
-		return fmt.Errorf("stop being dumpable: %w", err)
+	for _, set := range [...][2]uintptr{{kernel.PR_SET_CHILD_SUBREAPER, 1}, {kernel.PR_SET_DUMPABLE, 0}} { // the program shall not look in here
+		if _, errno := sys(kernel.SYS_PRCTL, set[0], set[1], 0, 0, 0, 0); errno != 0 {
+			return &Fault{Step: PrepareStage, Errno: errno}
+		}
 	}
 	if err := enterCgroups(o); err != nil {
 		return err
@@ -87,16 +73,20 @@ func (s *supervisor) start() error {
 	if o.Timeout > 0 {
 		s.deadline = time.Now().Add(o.Timeout)
 	}
-	s.pidfd, err = unix.PidfdOpen(s.target, 0)
-	return err // it dies with this process
+	fd, errno := sys(kernel.SYS_PIDFD_OPEN, uintptr(s.target), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return &Fault{Step: PrepareStage, Errno: errno} // it dies with this process
+	}
+	s.pidfd = int32(fd)
+	return nil
 }
 
 // ignoreSignals has this process survive what a program sends to its group. The
 // program itself starts with every signal's default.
 func ignoreSignals() {
 	action := [8]uint64{1} // SIG_IGN
-	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGPIPE, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM} {
-		_, _ = sys(unix.SYS_RT_SIGACTION, uintptr(sig), ptr(&action[0]), 0, 8, 0, 0)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM} {
+		_, _ = sys(kernel.SYS_RT_SIGACTION, uintptr(sig), ptr(&action[0]), 0, 8, 0, 0)
 	}
 }
 
@@ -107,7 +97,7 @@ func enterCgroups(o Order) error {
 		return nil // the fork does it
 	}
 	for i := range o.Cgroups {
-		if _, err := unix.Write(cgroupFD+i, []byte("0")); err != nil {
+		if _, err := syscall.Write(cgroupFD+i, []byte("0")); err != nil {
 			return &Fault{Step: EnterCgroup, Text: err.Error()}
 		}
 	}

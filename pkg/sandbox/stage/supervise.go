@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"correx/pkg/sandbox/stage/kernel"
 )
 
 // A supervisor watches over one program and what that starts. It is the parent
@@ -15,10 +15,14 @@ type supervisor struct {
 	inner    *inner
 	deadline time.Time // zero: there is none
 	target   int       // the program, or process 1 of its namespaces
-	pidfd    int
+	pidfd    int32
+	fds      [2]pollFD
+	pause    syscall.Timespec
 	ended    bool
-	end      unix.WaitStatus
+	end      syscall.WaitStatus
 }
+
+const pollIn = 1 // POLLIN
 
 // reapEvery is how often orphans are taken in while the program runs.
 const reapEvery = time.Second
@@ -34,7 +38,7 @@ func (s *supervisor) wait() (timedOut bool) {
 			timedOut = true
 			break
 		}
-		if gone := pollFor(s.pidfd, pause); gone {
+		if gone := s.pollFor(pause); gone {
 			break
 		}
 		s.reap()
@@ -45,11 +49,17 @@ func (s *supervisor) wait() (timedOut bool) {
 
 // pollFor waits until the process ends, the worker lets go, which it reports, or
 // some time has passed.
-func pollFor(pidfd int, pause time.Duration) (gone bool) {
-	fds := [2]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}, {Fd: controlFD, Events: unix.POLLIN}}
-	t := unix.NsecToTimespec(pause.Nanoseconds())
-	_, _, errno := syscall.RawSyscall6(unix.SYS_PPOLL, ptr(&fds[0]), 2, ptr(&t), 0, 8, 0)
-	return errno == 0 && fds[1].Revents != 0
+func (s *supervisor) pollFor(pause time.Duration) (gone bool) {
+	s.fds = [2]pollFD{{FD: s.pidfd, Events: pollIn}, {FD: controlFD, Events: pollIn}}
+	_, errno := s.poll(2, pause)
+	return errno == 0 && s.fds[1].Revents != 0
+}
+
+// poll waits without the runtime's knowledge: it has nothing else to do.
+func (s *supervisor) poll(n uintptr, pause time.Duration) (uintptr, syscall.Errno) {
+	s.pause = syscall.NsecToTimespec(pause.Nanoseconds())
+	r, _, errno := syscall.RawSyscall6(kernel.SYS_PPOLL, ptr(&s.fds[0]), n, ptr(&s.pause), 0, 8, 0)
+	return r, errno
 }
 
 // conclude makes the report, with what came from below.
@@ -61,7 +71,7 @@ func (s *supervisor) conclude(timedOut bool) Status {
 		case faultReport:
 			return Status{Fault: s.inner.fault(r)}
 		case endReport:
-			end = unix.WaitStatus(r.a)
+			end = syscall.WaitStatus(r.a)
 		case crowdReport:
 			out.Crowded = true
 		}
@@ -76,10 +86,10 @@ func (s *supervisor) conclude(timedOut bool) Status {
 // reap takes in all that has died. It reports whether children are left.
 func (s *supervisor) reap() (left bool) {
 	for {
-		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, kernel.WNOHANG, nil)
 		switch {
-		case err == unix.EINTR:
+		case err == syscall.EINTR:
 			continue
 		case err != nil:
 			return false // ECHILD
@@ -96,7 +106,6 @@ func (s *supervisor) reap() (left bool) {
 func (s *supervisor) killAll() {
 	for s.reap() {
 		killChildren()
-		pause := unix.NsecToTimespec(int64(time.Millisecond / 4)) // for those that forked while they were killed
-		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, ptr(&pause), 0, 8, 0)
+		_, _ = s.poll(0, time.Millisecond/4) // for those that forked while they were killed
 	}
 }

@@ -26,6 +26,7 @@ SEED = echo "seed: CORREX_SEED=$(CORREX_SEED)";
 build: need ## build bus, model-worker, tool-worker and projector into bin/
 	@echo "building into bin/ (the first time takes a minute or two) ..."
 	@$(GO) build $(BUILD) -o bin/ ./cmd/...
+	@CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/ ./cmd/tool-worker # starts itself for each process of a tool: sooner without C
 
 demo: build ## fetch a small model and show a whole session; CORREX_MODEL and YES=1 are its options
 	@set -e; \

@@ -3,13 +3,13 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -116,9 +116,9 @@ const stages = 2
 // A group is the control group of one command.
 type group struct {
 	dirs   []string
-	memory string // the directory that counts memory
-	into   bool
-	files  []*os.File // for the stage
+	memory string   // the directory that counts memory
+	tasks  []string // of version 1: how a thread enters
+	into   bool     // it is of version 2
 }
 
 // newGroup makes a group with limits, or nil where none can be had.
@@ -141,7 +141,7 @@ func (g *group) make(here cgroups, l Limits) error {
 	if here.unified != "" {
 		g.into = true
 		g.memory = filepath.Join(here.unified, name)
-		if err := g.add(g.memory, "", map[string]uint64{"pids.max": l.Processes + stages, "memory.max": l.Memory}); err != nil {
+		if err := g.add(g.memory, map[string]uint64{"pids.max": l.Processes + stages, "memory.max": l.Memory}); err != nil {
 			return err
 		}
 		_ = os.WriteFile(filepath.Join(g.memory, "memory.swap.max"), []byte("0"), 0) // not without swap accounting
@@ -149,14 +149,13 @@ func (g *group) make(here cgroups, l Limits) error {
 	}
 	g.memory = filepath.Join(here.memory, name)
 	return errors.Join(
-		g.add(filepath.Join(here.pids, name), "tasks", map[string]uint64{"pids.max": l.Processes + stages}),
-		g.add(g.memory, "tasks", map[string]uint64{"memory.limit_in_bytes": l.Memory}),
+		g.add(filepath.Join(here.pids, name), map[string]uint64{"pids.max": l.Processes + stages}),
+		g.add(g.memory, map[string]uint64{"memory.limit_in_bytes": l.Memory}),
 	)
 }
 
-// add makes a directory with limits, and opens what the stage enters it by: a
-// file of it, or itself.
-func (g *group) add(dir, file string, limits map[string]uint64) error {
+// add makes a directory with limits.
+func (g *group) add(dir string, limits map[string]uint64) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
@@ -166,15 +165,8 @@ func (g *group) add(dir, file string, limits map[string]uint64) error {
 			return err
 		}
 	}
-	flags := os.O_WRONLY
-	if file == "" {
-		flags = os.O_RDONLY
-	}
-	f, err := os.OpenFile(filepath.Join(dir, file), flags, 0)
-	if err == nil {
-		g.files = append(g.files, f)
-	}
-	return err
+	g.tasks = append(g.tasks, filepath.Join(dir, "tasks"))
+	return nil
 }
 
 // killed reports whether the kernel killed anything for want of memory.
@@ -195,22 +187,22 @@ func (g *group) killed() bool {
 	return false
 }
 
-// close removes the group, when all in it are dead.
+// close removes the group, when all in it are dead. For a moment after that the
+// kernel may still say that it is busy; then it goes a little later, at the latest
+// when the next worker starts.
 func (g *group) close() {
-	for _, f := range g.files {
-		f.Close()
-	}
 	for _, dir := range g.dirs {
-		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			leftGroups.Store(dir, true)
+		if errors.Is(os.Remove(dir), unix.EBUSY) {
+			go removeLater(dir)
 		}
 	}
-	leftGroups.Range(func(dir, _ any) bool { // those that were still busy
-		if err := os.Remove(dir.(string)); err == nil || errors.Is(err, fs.ErrNotExist) {
-			leftGroups.Delete(dir)
-		}
-		return true
-	})
 }
 
-var leftGroups sync.Map
+func removeLater(dir string) {
+	for pause := time.Millisecond; pause < 5*time.Second; pause *= 2 {
+		time.Sleep(pause)
+		if err := os.Remove(dir); !errors.Is(err, unix.EBUSY) {
+			return
+		}
+	}
+}

@@ -12,34 +12,53 @@ import (
 // stageEnv keeps a stage small: it never collects garbage and needs one core.
 var stageEnv = []string{"GOGC=off", "GOMAXPROCS=1"}
 
-// order makes the order for a command. held are directories that were made for
-// it, also when it fails; rules are for Landlock.
-func (r *Runner) order(c tools.Command) (o stage.Order, rules []rule, held []string, err error) {
+// order makes the order for a command. What is made for it is p's to give back,
+// also when it fails.
+func (r *Runner) order(c tools.Command, p *process) (o stage.Order, err error) {
+	limits := over(c.Limits, r.o.Limits)
 	o = stage.Order{
 		Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Timeout: c.Timeout, Level: r.level, Network: c.Network,
-		Limits: stage.Limits(over(c.Limits, r.o.Limits)), Scratch: scratchSize,
+		Limits: stage.Limits(limits), Scratch: scratchSize,
 	}
 	if r.level == stage.None {
-		return o, nil, nil, nil
+		return o, nil
+	}
+	if p.group, err = newGroup(limits); err != nil {
+		return o, err
+	}
+	switch g := p.group; {
+	case g != nil && g.into:
+		o.Cgroup = g.memory
+	case g != nil:
+		o.Tasks = g.tasks
 	}
 	if o.Filter, err = filterFor(c.Network, r.level); err != nil {
-		return o, nil, nil, err
+		return o, err
 	}
 	if r.level == stage.FSOnly {
 		if len(c.Overlays) > 0 {
-			return o, nil, nil, fmt.Errorf("%w: there are no namespaces", tools.ErrNoOverlay)
+			err = fmt.Errorf("%w: there are no namespaces", tools.ErrNoOverlay)
 		}
-		return o, r.rulesFor(c), nil, nil
+		return o, err
 	}
-	p, err := r.planFor(c)
+	plan, err := r.planFor(c)
+	p.held = plan.held
 	if err != nil {
-		return o, nil, p.held, err
+		return o, err
 	}
-	o.Nodes = p.nodes
-	for _, x := range p.ops {
+	o.Nodes = plan.nodes
+	for _, x := range plan.ops {
 		o.Mounts = append(o.Mounts, x.Mount)
 	}
-	return o, []rule{{path: "/"}}, p.held, nil
+	return o, nil
+}
+
+// rules are what Landlock is to allow.
+func (r *Runner) rules(c tools.Command) []rule {
+	if r.level == stage.Full {
+		return []rule{{path: "/"}} // what may be written follows from the mounts
+	}
+	return r.rulesFor(c)
 }
 
 type filterKey struct {

@@ -168,7 +168,7 @@ func (p *plan) scratch(path string) {
 // hide puts nothing over what is at path. root is the writable directory that it
 // is in, if it is in one: then it cannot be created either.
 func (p *plan) hide(path, root string) {
-	target, err := filepath.EvalSymlinks(path)
+	target, err := resolve(path)
 	if err != nil {
 		if root != "" {
 			_ = p.protect(root, path) // what cannot be made here cannot be made there
@@ -188,7 +188,7 @@ func (p *plan) hide(path, root string) {
 
 // show plans what may be read though it would be hidden.
 func (p *plan) show(path string) {
-	target, err := filepath.EvalSymlinks(path)
+	target, err := resolve(path)
 	if err != nil {
 		return
 	}
@@ -197,6 +197,14 @@ func (p *plan) show(path string) {
 		return
 	}
 	p.add(op{Mount: stage.Mount{Kind: stage.Readable, Path: target}, file: !fi.IsDir()})
+}
+
+// resolve is filepath.EvalSymlinks for paths of which most do not exist.
+func resolve(path string) (string, error) {
+	if _, err := os.Lstat(path); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 // devices plans a /dev with what programs cannot do without.

@@ -134,29 +134,35 @@ type process struct {
 	group          *group        // of its processes; nil: there is none
 }
 
-// start starts a stage and gives it its order. With talk the caller has the
-// standard input and output of the process.
-func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
-	o, rules, held, err := r.order(c)
-	defer func() {
-		if err != nil {
-			release(held)
+// start starts a stage and gives it its order, which is made while the stage gets
+// up. With talk the caller has the standard input and output of the process.
+func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
+	var rules *os.File
+	var handled uint64
+	if r.level != stage.None {
+		var err error
+		if rules, handled, err = makeRuleset(c.Network, r.rules(c)); err != nil {
+			return nil, err
 		}
-	}()
+		defer rules.Close()
+	}
+	p, err := startStage(rules, talk)
 	if err != nil {
 		return nil, err
 	}
-	var g *group
-	if r.level != stage.None {
-		if g, err = newGroup(over(c.Limits, r.o.Limits)); err != nil {
-			return nil, err
-		}
+	o, err := r.order(c, p)
+	if err != nil {
+		p.abandon()
+		return nil, err
 	}
-	defer func() {
-		if err != nil && g != nil {
-			g.close()
-		}
-	}()
+	o.Handled = handled
+	if _, err := p.control.Write(o.Encode()); err != nil && !errors.Is(err, unix.EPIPE) {
+		p.control.Close() // the stage ends without an order, and says so
+	}
+	return p, nil
+}
+
+func startStage(rules *os.File, talk bool) (*process, error) {
 	var pipes pipeSet
 	defer pipes.closeTheirs()
 	stdout, stderr, control, status := pipes.out(), pipes.out(), pipes.in(), pipes.out()
@@ -175,44 +181,56 @@ func (r *Runner) start(c tools.Command, talk bool) (_ *process, err error) {
 		// can be killed by the stage's number if the stage itself is killed.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
+	if rules != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, rules)
+	}
 	if talk {
 		cmd.Stdin = stdin.theirs
-	}
-	if g != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, g.files...)
-		o.Cgroups, o.Into = len(g.files), g.into
-	}
-	if len(rules) > 0 {
-		ruleset, handled, err := makeRuleset(c.Network, rules)
-		if err != nil {
-			pipes.closeOurs()
-			return nil, err
-		}
-		defer ruleset.Close()
-		cmd.ExtraFiles = append(cmd.ExtraFiles, ruleset)
-		o.Handled = handled
 	}
 	if err := cmd.Start(); err != nil {
 		pipes.closeOurs()
 		return nil, err
 	}
-	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2), held: held, group: g}
+	p := &process{cmd: cmd, control: control.ours, status: status.ours, full: make(chan struct{}, 2)}
 	p.stderr = newStream(stderr.ours, p.full)
 	if talk {
 		p.stdin, p.spoken = stdin.ours, stdout.ours
 	} else {
 		p.stdout = newStream(stdout.ours, p.full)
 	}
-	if _, err := p.control.Write(o.Encode()); err != nil && !errors.Is(err, unix.EPIPE) {
-		p.control.Close() // the stage ends without an order, and says so
-	}
 	return p, nil
+}
+
+// abandon ends a stage that gets no order.
+func (p *process) abandon() {
+	p.control.Close()
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	_ = p.cmd.Wait()
+	for _, s := range []*stream{p.stdout, p.stderr} {
+		if s != nil {
+			s.finish()
+		}
+	}
+	for _, f := range []*os.File{p.status, p.stdin, p.spoken} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	p.letGo()
+}
+
+// letGo gives back what was made for the command.
+func (p *process) letGo() {
+	release(p.held)
+	if p.group != nil {
+		p.group.close()
+	}
 }
 
 // finish returns when the stage and all below it is gone. Without a time-out that
 // is when the process ends, or ctx.
 func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit, error) {
-	defer func() { release(p.held) }()
+	defer p.letGo()
 	reports := make(chan *stage.Status, 1)
 	go func() { reports <- readStatus(p.status) }()
 	dead := make(chan error, 1)
@@ -250,7 +268,6 @@ func (p *process) finish(ctx context.Context, timeout time.Duration) (tools.Exit
 	err := conclude(&exit, <-reports, p.cmd.ProcessState)
 	if p.group != nil {
 		exit.OutOfMemory = p.group.killed()
-		p.group.close()
 	}
 	p.status.Close()
 	return exit, err

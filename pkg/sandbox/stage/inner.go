@@ -28,7 +28,7 @@ func (n *inner) launch() (int, error) {
 	}
 	if n.into {
 		n.cloneArgs.flags |= kernel.CLONE_INTO_CGROUP
-		n.cloneArgs.cgroup = cgroupFD
+		n.cloneArgs.cgroup = n.cgroup
 	}
 	growStack()
 	pid, errno := n.forkOff()

@@ -12,7 +12,7 @@ const Name = "correx-sandbox-stage"
 const (
 	controlFD = 3 // an order, then nothing until the worker closes it: then all must die
 	statusFD  = 4 // what came of it
-	cgroupFD  = 5 // and above: the cgroups to enter
+	rulesetFD = 5 // for Landlock; not at None
 )
 
 // A Level is how much an order confines.
@@ -40,13 +40,9 @@ type Order struct {
 	Nodes   []Node
 	Mounts  []Mount // in this order
 	Scratch uint64
-	// Cgroups is how many cgroup v1 "tasks" files come as descriptors; Into says
-	// that the one descriptor is a cgroup v2 directory instead.
-	Cgroups int
-	Into    bool
-	// Handled are the rights that the Landlock ruleset speaks of, which comes as
-	// the descriptor behind those of cgroups. Zero: there is none.
-	Handled uint64
+	Tasks   []string // files of cgroups of version 1 by which a thread enters them
+	Cgroup  string   // the directory of one of version 2; empty: there is none
+	Handled uint64   // the rights of which the Landlock ruleset speaks
 }
 
 // Limits are of each process of the program, except Processes, which counts all

@@ -15,6 +15,7 @@ type inner struct {
 	level    Level
 	network  bool
 	into     bool
+	cgroup   uint64
 	root     bool // the worker's user is
 	uidMap   string
 	gidMap   string
@@ -121,7 +122,7 @@ func prepare(o Order) (*inner, error) {
 	}
 	uid, gid := os.Getuid(), os.Getgid()
 	n := &inner{
-		level: o.Level, network: o.Network, into: o.Into, root: uid == 0,
+		level: o.Level, network: o.Network, into: o.Cgroup != "", root: uid == 0,
 		uidMap: idMap(uid), gidMap: idMap(gid), scratch: nul(strconv.FormatUint(o.Scratch, 10)), caps: lastCapability() + 1,
 		path: nul(o.Path), dir: nul(o.Dir), filter: o.Filter, reporter: pipe[0], report: uintptr(pipe[1]),
 	}
@@ -137,7 +138,14 @@ func prepare(o Order) (*inner, error) {
 	if len(n.filter) > 0 {
 		n.program = fprog{len: uint16(len(n.filter)), filter: &n.filter[0]}
 	}
-	n.handled, n.ruleset = o.Handled, uintptr(cgroupFD+o.Cgroups)
+	n.handled, n.ruleset = o.Handled, rulesetFD
+	if o.Cgroup != "" {
+		fd, errno := sys(kernel.SYS_OPENAT, here, z(nul(o.Cgroup)), kernel.O_PATH|kernel.O_CLOEXEC, 0, 0, 0)
+		if errno != 0 {
+			return nil, &Fault{Step: EnterCgroup, Path: o.Cgroup, Errno: errno}
+		}
+		n.cgroup = uint64(fd)
+	}
 	n.prepareLimits(o.Limits)
 	return n, nil
 }

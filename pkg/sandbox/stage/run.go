@@ -3,7 +3,6 @@ package stage
 import (
 	"math"
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -16,8 +15,9 @@ func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
 	}
-	runtime.LockOSThread() // the program dies with the thread that started it
-	syscall.Exit(run())    // not os.Exit, at which the race detector waits for a second
+	// The program dies with the thread that started it. Until main runs, that is
+	// this process's first one: the runtime keeps init functions there.
+	syscall.Exit(run()) // not os.Exit, at which the race detector waits for a second
 }
 
 // run starts no goroutine: on a busy machine each change from one to another costs
@@ -93,12 +93,9 @@ func ignoreSignals() {
 // enterCgroups moves this thread, and so what it forks, into cgroups of version
 // 1. Moving all of the process would wait for the whole machine, 10 ms and more.
 func enterCgroups(o Order) error {
-	if o.Into {
-		return nil // the fork does it
-	}
-	for i := range o.Cgroups {
-		if _, err := syscall.Write(cgroupFD+i, []byte("0")); err != nil {
-			return &Fault{Step: EnterCgroup, Text: err.Error()}
+	for _, path := range o.Tasks {
+		if errno := writeFile(nul(path), "0\x00"); errno != 0 {
+			return &Fault{Step: EnterCgroup, Path: path, Errno: errno}
 		}
 	}
 	return nil

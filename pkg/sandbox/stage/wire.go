@@ -104,8 +104,8 @@ func (o *Order) wire(w *wire) {
 		w.text(&m.Work)
 	})
 	w.number(&o.Scratch)
-	number(w, &o.Cgroups)
-	w.flag(&o.Into)
+	list(w, &o.Tasks, w.text)
+	w.text(&o.Cgroup)
 	w.number(&o.Handled)
 }
 

@@ -24,7 +24,6 @@ import (
 // TestMain lets the test program be the stage of a sandbox, as tool-worker is, and
 // an MCP server.
 func TestMain(m *testing.M) {
-	sandbox.Stage()
 	if len(os.Args) > 1 && os.Args[1] == mcpServerArg {
 		mcpServer()
 		return

@@ -3,10 +3,8 @@ package main
 
 import (
 	"correx/internal/cli"
-	"correx/pkg/sandbox"
 )
 
 func main() {
-	sandbox.Stage() // in a process that a runner started this does not return
 	cli.Main("tool-worker", newRoot)
 }

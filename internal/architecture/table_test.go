@@ -18,7 +18,7 @@ var thirdParty = map[string]string{
 	"watermill": "github.com/ThreeDotsLabs/watermill", "sqlite": "github.com/mattn/go-sqlite3",
 	"cobra": "github.com/spf13/cobra", "yaml": "go.yaml.in/yaml/v3", "jsonschema": "github.com/google/jsonschema-go",
 	"landlock": "github.com/landlock-lsm/go-landlock", "seccomp": "github.com/elastic/go-seccomp-bpf", "net": "golang.org/x/net",
-	"mcp": "github.com/modelcontextprotocol/go-sdk",
+	"mcp":  "github.com/modelcontextprotocol/go-sdk",
 	"sync": "golang.org/x/sync", "sys": "golang.org/x/sys", "term": "golang.org/x/term",
 }
 

@@ -16,14 +16,12 @@ import (
 	"correx/internal/toolworker"
 	"correx/internal/workerhome"
 	"correx/pkg/events"
-	"correx/pkg/sandbox"
 )
 
 // The test binary is its own worker process: with this variable it is one.
 const workerEnv = "CORREX_TEST_WORKER" // its name
 
 func TestMain(m *testing.M) {
-	sandbox.Stage()
 	if name := os.Getenv(workerEnv); name != "" {
 		if err := workerMain(name); err != nil {
 			fmt.Fprintln(os.Stderr, name+":", err)

@@ -9,13 +9,8 @@
 //
 // # What a worker calls, and when
 //
-// At the start of main, before anything else, so that the program can be its own
-// first stage of a process to confine:
-//
-//	sandbox.Stage()
-//
-// Then, under the lock of the worker's directory, which holds journal/, backups/
-// and sandbox/:
+// Under the lock of the worker's directory, which holds journal/, backups/ and
+// sandbox/:
 //
 //	runner, err := sandbox.NewRunner(sandbox.RunnerOptions{})
 //	cfg.Runner, cfg.Writable = runner, []string{dir}

@@ -17,7 +17,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Stage()
 	if os.Getenv(childEnv) != "" {
 		os.Exit(child())
 	}

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"correx/pkg/sandbox"
 )
 
 var update = flag.Bool("update", false, "write what came of the attempts into docs/sandbox.md")
 
 func TestMain(m *testing.M) {
-	sandbox.Stage()
 	switch os.Args[0] {
 	case attackerName:
 		os.Exit(attack(os.Args[1:]))

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -30,6 +31,10 @@ func child() int {
 		err = crashingSteps()
 	case "worker":
 		err = holdingWorker()
+	case "transaction":
+		err = crashingTransaction()
+	case "victim":
+		err = dyingVictim()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,6 +49,21 @@ func dieAt(want string) func(string) {
 		if point == want {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // until it arrives
+		}
+	}
+}
+
+// dieAtNth kills this process when it comes to a point of the journal for the nth
+// time.
+func dieAtNth(want string, n int) func(string) {
+	var mu sync.Mutex
+	return func(point string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if point == want {
+			if n--; n == 0 {
+				dieAt(want)(point)
+			}
 		}
 	}
 }

@@ -35,13 +35,7 @@ func crashingSteps() error {
 	if err != nil {
 		return err
 	}
-	j, _, err := OpenJournal(dir, JournalOptions{Fault: func(at string) {
-		if at == name {
-			if left--; left == 0 {
-				dieAt(name)(at)
-			}
-		}
-	}})
+	j, _, err := OpenJournal(dir, JournalOptions{Fault: dieAtNth(name, left)})
 	if err != nil {
 		return err
 	}

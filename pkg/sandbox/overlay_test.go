@@ -59,7 +59,7 @@ func layOver(t testing.TB, dir string) layered {
 }
 
 // run runs a script on the overlay.
-func (l layered) run(ctx context.Context, r *Runner, text string) (tools.Exit, error) {
+func (l layered) run(ctx context.Context, r tools.Runner, text string) (tools.Exit, error) {
 	return r.Run(ctx, tools.Command{
 		Path: "/bin/sh", Argv: []string{"sh", "-c", text}, Env: []string{"PATH=" + tools.SearchPath}, Dir: l.dir,
 		Timeout: time.Minute, Overlays: []tools.Overlay{{Dir: l.dir, Upper: l.upper, Work: l.work}},
@@ -89,6 +89,14 @@ func (l layered) read() (changes.Set, error) {
 // treeOf is all below a directory: types, modes, contents and targets.
 func treeOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
+	tree, err := walkTree(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+func walkTree(dir string) (map[string]string, error) {
 	tree := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || path == dir {
@@ -116,10 +124,7 @@ func treeOf(t testing.TB, dir string) map[string]string {
 		tree[strings.TrimPrefix(path, dir+"/")] = what
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tree
+	return tree, err
 }
 
 // differ tells how two trees differ.

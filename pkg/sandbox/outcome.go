@@ -105,7 +105,7 @@ func (r *run) takeBack(out *Outcome) {
 	}
 	files, err := r.x.o.Journal.Rollback(r.call.Key)
 	out.Files = files
-	if out.Effects == "" {
+	if out.Effects == "" || out.Effects == events.EffectsNone && len(files) > 0 { // a tool knows nothing of rollbacks
 		out.Effects = EffectsOf(e.Entry, files)
 	}
 	if err != nil {

@@ -30,8 +30,8 @@ type ledgerLine struct {
 	Tree   map[string]string
 }
 
-// TestRecoverAfterKills lets a process make random calls of the file tools and of
-// transactions, kills it at random times, and does what the next one does. All is
+// TestRecoverAfterKills lets a process make random calls of the file tools, of
+// transactions and of shell, kills it at random times, and does what the next one does. All is
 // then as before the call that was hit or as after it, that call has one end, and
 // nothing is left behind.
 func TestRecoverAfterKills(t *testing.T) {
@@ -116,9 +116,7 @@ func (v *victim) recover() {
 			v.end(l.Key, l.Status)
 		}
 	}
-	if _, err := NewRunner(RunnerOptions{Holds: filepath.Join(v.dir, "holds")}); err != nil {
-		v.Fatal(err)
-	}
+	sweepLeft(v, v.dir)
 	j, pending, err := OpenJournal(v.dir, JournalOptions{})
 	if err != nil {
 		v.Fatal(err)
@@ -285,6 +283,7 @@ func victimsExecutors(dir, work string, j *Journal) ([]*Executor, error) {
 	list, err := tools.Build(tools.Config{
 		Runner: runner, FileEdit: tools.FileEditConfig{Enabled: true, AllowedPaths: []string{work}},
 		FileWrite: tools.FileWriteConfig{Enabled: true, AllowedPaths: []string{work}},
+		Shell:     tools.ShellConfig{Enabled: true, AllowedExecutables: []string{"sh"}, WorkingDir: work, Mode: tools.ShellTransactional},
 	})
 	if err != nil {
 		return nil, err
@@ -307,7 +306,7 @@ func victimsExecutors(dir, work string, j *Journal) ([]*Executor, error) {
 func (c chance) call(work string) Call {
 	path, file := c.path(), c.file(work)
 	content := strings.Repeat(fmt.Sprintf("line %d\n", c.IntN(1000)), c.IntN(4)) + strings.Repeat("x", c.IntN(2)*90_000)
-	switch c.IntN(9) {
+	switch c.IntN(10) {
 	case 0:
 		return callOf("file_write", events.T3, p{"operation": "write", "path": file, "content": content})
 	case 1:
@@ -322,8 +321,10 @@ func (c chance) call(work string) Call {
 		return callOf("file_edit", events.T3, p{"operation": "replace", "path": file, "target": "more\n", "replacement": "less\n"})
 	case 6:
 		return callOf("file_edit", events.T3, p{"operation": "patch", "patch": c.patch(work)})
+	case 7:
+		return callOf("transaction", events.T2, p{"script": c.script(1 + c.IntN(6))})
 	}
-	return callOf("transaction", events.T2, p{"script": c.script(1 + c.IntN(6))})
+	return callOf("shell", events.T3, p{"argv": []string{"sh", "-c", c.script(1 + c.IntN(6))}})
 }
 
 // file is one that exists, if one does.

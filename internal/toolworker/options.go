@@ -76,7 +76,6 @@ func (o Options) withDefaults() (Options, error) {
 func RunnerOptions(cfg config.Config, home *workerhome.Home) sandbox.RunnerOptions {
 	s := cfg.Tools.Sandbox
 	root := sandboxRoot(cfg, home)
-	const mib = 1 << 20
 	return sandbox.RunnerOptions{
 		Level: s.Level, Hidden: append([]string{cfg.State, home.Dir, root}, s.Hidden...), Protected: s.Protected,
 		Scratch: root, Holds: filepath.Join(home.Dir, "holds"),
@@ -126,7 +125,7 @@ func toolsConfig(c config.Tools, dir string, runner tools.Runner) tools.Config {
 		FileEdit:  tools.FileEditConfig{Enabled: c.FileEdit.Enabled, AllowedPaths: c.FileEdit.AllowedPaths},
 		Echo:      tools.EchoConfig{Enabled: c.Echo.Enabled, Tier: c.Echo.Tier},
 		Runner:    runner,
-		Writable:  []string{dir}, MinIsolation: c.Sandbox.MinLevel,
+		Writable:  []string{dir}, MinIsolation: c.Sandbox.MinLevel, Protected: c.Sandbox.Protected,
 	}
 }
 

@@ -57,6 +57,7 @@ func (s *server) greet(ctx context.Context, version string) (*link, error) {
 			l.stale.Store(true)
 			s.log.Warn("MCP server says that its tools changed; they are checked before the next call")
 		},
+		//lint:ignore SA1019 servers of older versions of the protocol still log
 		LoggingMessageHandler: func(_ context.Context, r *sdk.LoggingMessageRequest) {
 			s.log.Debug("MCP server says", slog.String("level", string(r.Params.Level)), slog.String("text", visible(text(r.Params.Data), 1<<10)))
 		},

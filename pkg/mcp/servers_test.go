@@ -151,7 +151,9 @@ func newTestServer(kind string) *sdk.Server {
 	})
 	add(&sdk.Tool{Name: "asks"}, func(ctx context.Context, r *sdk.CallToolRequest, _ args) (*sdk.CallToolResult, error) {
 		_, elicit := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?", RequestedSchema: map[string]any{"type": "object"}})
+		//lint:ignore SA1019 servers of older versions of the protocol still ask
 		_, sample := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1})
+		//lint:ignore SA1019 likewise
 		roots, _ := r.Session.ListRoots(ctx, nil)
 		n := 0
 		if roots != nil {

@@ -100,9 +100,13 @@ type pollFD struct {
 	Events, Revents int16
 }
 
-// A cloneArgs is struct clone_args.
+// A cloneArgs is struct clone_args, with names for what is set.
 type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+	flags      uint64
+	_          [3]uint64
+	exitSignal uint64
+	_          [5]uint64
+	cgroup     uint64
 }
 
 // idMap maps a number to itself.

@@ -39,8 +39,11 @@ func z(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) 
 //go:nosplit
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// A mountAttr is struct mount_attr.
-type mountAttr struct{ set, clear, propagation, userns uint64 }
+// A mountAttr is struct mount_attr, with a name for what is set.
+type mountAttr struct {
+	set uint64
+	_   [3]uint64
+}
 
 //go:norace
 //go:nosplit

@@ -41,6 +41,9 @@
 //	files, err := journal.Rollback(key)   the list for `recovered`
 //	journal.Clear(key)                    after `recovered` was acked
 //
+// A tools.CommittingTool has no entry while it runs, but from its commit on: what
+// it changed is then announced, made and taken back as one.
+//
 // Result, Rollback and Clear do nothing for a key without an entry, so a worker
 // need not know which tools keep a journal: those that touch nothing have none,
 // and pay nothing.

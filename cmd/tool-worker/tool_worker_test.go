@@ -14,6 +14,8 @@ import (
 	"correx/internal/workerhome"
 	"correx/pkg/events"
 	"correx/pkg/sandbox"
+	"correx/pkg/tools/changes"
+	"correx/pkg/tools/workspace"
 )
 
 func TestMain(m *testing.M) {
@@ -92,6 +94,69 @@ func hasLine(text string, words []string) bool {
 		}
 	}
 	return false
+}
+
+// TestRecoverDryRun_Steps: what a commit was at when its worker died.
+func TestRecoverDryRun_Steps(t *testing.T) {
+	state, work := t.TempDir(), t.TempDir()
+	leaveCommit(t, state, work)
+	status, out, errs := run(t, state, "recover", "--dry-run")
+	if status != cli.StatusOK || errs != "" {
+		t.Fatalf("status %d, stderr %q", status, errs)
+	}
+	for _, want := range [][]string{
+		{"s1/t1-0: ", "gone", "was removed and becomes a directory again"}, {"new", "is a new directory and is removed"},
+		{"link", "is a new symbolic link and is removed"}, {"run", "becomes the file again"}, {"directory of a call", "s1/t1-0"},
+	} {
+		if !hasLine(out, want) {
+			t.Errorf("no line has %q:\n%s", want, out)
+		}
+	}
+	for path, there := range map[string]bool{"gone": false, "new": true, "link": true} {
+		if _, err := os.Lstat(filepath.Join(work, path)); (err == nil) != there {
+			t.Errorf("listing touched %s", path)
+		}
+	}
+}
+
+// leaveCommit makes a worker that died when it had committed all of a set.
+func leaveCommit(t *testing.T, state, work string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	home, err := workerhome.Open(state, events.RoleToolWorker, "w1")
+	must(err)
+	defer home.Close()
+	j, _, err := sandbox.OpenJournal(home.Dir, sandbox.JournalOptions{})
+	must(err)
+	defer j.Close()
+	must(os.MkdirAll(filepath.Join(home.Dir, "sandbox", "s1", "t1-0", "upper"), 0o700))
+	real, err := filepath.EvalSymlinks(work)
+	must(err)
+	must(os.Mkdir(filepath.Join(real, "gone"), 0o755))
+	must(os.WriteFile(filepath.Join(real, "run"), []byte("x"), 0o644))
+	roots, err := workspace.Open([]string{real})
+	must(err)
+	defer roots.Close()
+	file := changes.State{Type: changes.File, Mode: 0o644, Size: 1, SHA256: workspace.Hash([]byte("x"))}
+	executable := file
+	executable.Mode = 0o755
+	dir := changes.State{Type: changes.Directory, Mode: 0o755}
+	plan, err := changes.Set{Changes: []changes.Change{
+		{Path: real + "/gone", Kind: changes.Deleted, Before: dir},
+		{Path: real + "/link", Kind: changes.Created, After: changes.State{Type: changes.Symlink, Target: "run"}},
+		{Path: real + "/new", Kind: changes.Created, After: dir},
+		{Path: real + "/run", Kind: changes.Changed, Before: file, After: executable, Data: []byte("x")},
+	}}.Plan(roots)
+	must(err)
+	key := sandbox.Key{Session: "s1", Invocation: "t1-0", Started: 7, Nonce: "n1"}
+	rec, err := j.Commit(key, "shell", plan)
+	must(err)
+	must(plan.Apply(t.Context(), rec))
 }
 
 func TestRecoverDryRun_JSON(t *testing.T) {

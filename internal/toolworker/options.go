@@ -86,7 +86,11 @@ func RunnerOptions(cfg config.Config, home *workerhome.Home) sandbox.RunnerOptio
 // sandboxRoot is the directory of the invocations. It is emptied at every start, so
 // it is never itself what the configuration names.
 func sandboxRoot(cfg config.Config, home *workerhome.Home) string {
-	if dir := cfg.Tools.Sandbox.Root; dir != "" {
+	return rootOf(cfg.Tools.Sandbox.Root, home)
+}
+
+func rootOf(dir string, home *workerhome.Home) string {
+	if dir != "" {
 		return filepath.Join(dir, "correx-"+filepath.Base(home.Dir))
 	}
 	return filepath.Join(home.Dir, "sandbox")

@@ -16,11 +16,15 @@ type Pending struct {
 	Worker  string          `json:"worker"`
 	InUse   bool            `json:"in_use"` // its process is running; it looks after its journal itself
 	Entries []sandbox.Entry `json:"entries"`
+	// Leftover are directories of invocations, with the layers of their overlays. A
+	// start removes them.
+	Leftover []string `json:"leftover,omitempty"`
 }
 
 // ListPending reads the journals of the workers under a state directory, or of
-// the one called name. Nothing is rolled back or reported.
-func ListPending(stateDir, name string, logger *slog.Logger) ([]Pending, error) {
+// the one called name. root is where the configuration has the directories of
+// invocations, if not with the worker's own. Nothing is rolled back or reported.
+func ListPending(stateDir, root, name string, logger *slog.Logger) ([]Pending, error) {
 	names := []string{name}
 	if name == "" {
 		var err error
@@ -30,7 +34,7 @@ func ListPending(stateDir, name string, logger *slog.Logger) ([]Pending, error) 
 	}
 	var all []Pending
 	for _, n := range names {
-		p, err := pendingOf(stateDir, n, logger)
+		p, err := pendingOf(stateDir, root, n, logger)
 		if err != nil {
 			return all, err
 		}
@@ -39,7 +43,7 @@ func ListPending(stateDir, name string, logger *slog.Logger) ([]Pending, error) 
 	return all, nil
 }
 
-func pendingOf(stateDir, name string, logger *slog.Logger) (Pending, error) {
+func pendingOf(stateDir, root, name string, logger *slog.Logger) (Pending, error) {
 	if _, err := os.Stat(workerhome.Dir(stateDir, events.RoleToolWorker, name)); err != nil {
 		return Pending{}, fmt.Errorf("no worker of this machine is called %s: %w", name, err)
 	}
@@ -55,5 +59,6 @@ func pendingOf(stateDir, name string, logger *slog.Logger) (Pending, error) {
 	if err != nil {
 		return Pending{}, err
 	}
-	return Pending{Worker: name, Entries: entries}, j.Close()
+	left, err := sandbox.Leftovers(rootOf(root, h))
+	return Pending{Worker: name, Entries: entries, Leftover: left}, errors.Join(err, j.Close())
 }

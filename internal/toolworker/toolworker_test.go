@@ -183,13 +183,13 @@ func TestRun_PreviewsThenWrites(t *testing.T) {
 	}
 	p.settled(access.PreviewDurable("file_write"))
 	p.settled(access.ToolDurable("file_write"))
-	if all := must(toolworker.ListPending(p.state, "", slog.New(slog.DiscardHandler)))(t); len(all) != 1 || !all[0].InUse {
+	if all := must(toolworker.ListPending(p.state, "", "", slog.New(slog.DiscardHandler)))(t); len(all) != 1 || !all[0].InUse {
 		t.Errorf("journals: %s", jsonOf(all))
 	}
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if all := must(toolworker.ListPending(p.state, "w1", slog.New(slog.DiscardHandler)))(t); len(all[0].Entries) != 0 {
+	if all := must(toolworker.ListPending(p.state, "", "w1", slog.New(slog.DiscardHandler)))(t); len(all[0].Entries) != 0 {
 		t.Errorf("journal still has %s", jsonOf(all))
 	}
 }

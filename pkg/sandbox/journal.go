@@ -141,9 +141,9 @@ func (j *Journal) Begin(key Key, tool string, files []Change, unlisted bool) err
 	return nil
 }
 
-// Announce records, durably, what an invocation is about to change that may have
+// announce records, durably, what an invocation is about to change that may have
 // begun already, without files. Nothing may be changed before it returns nil.
-func (j *Journal) Announce(key Key, tool string, files []Change) error {
+func (j *Journal) announce(key Key, tool string, files []Change) error {
 	e := j.find(key)
 	if e == nil {
 		return j.Begin(key, tool, files, false)

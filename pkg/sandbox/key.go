@@ -63,5 +63,6 @@ type Entry struct {
 	State    State
 	Result   []byte                 // opaque; set in state result
 	Files    []events.RecoveredFile // what a rollback came to, once it is over
+	Steps    []Step                 // of what a former process left: what it was to change
 	Unlisted bool                   // it may have changed what nobody listed, as a shell command does
 }

@@ -60,14 +60,25 @@ func (r *run) commit(ctx context.Context, roots *workspace.Roots, set changes.Se
 	if err != nil {
 		return err
 	}
+	rec, err := r.x.o.Journal.Commit(r.call.Key, r.tool.Name(), plan)
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	return plan.Apply(ctx, rec)
+}
+
+// Commit records, durably, the steps of a plan with all that takes them back, as
+// changes of an invocation that need not have begun. Its steps are then made by the
+// recorder that it returns.
+func (j *Journal) Commit(key Key, tool string, plan *changes.Plan) (workspace.Recorder, error) {
 	var files []Change
 	for _, u := range plan.Undo() {
 		files = append(files, Change{Undo: u.Undo, Data: u.Data})
 	}
-	if err := r.x.o.Journal.Announce(r.call.Key, r.tool.Name(), files); err != nil {
-		return fmt.Errorf("back up: %w", err)
+	if err := j.announce(key, tool, files); err != nil {
+		return nil, err
 	}
-	return plan.Apply(ctx, r.x.o.Journal.recorder(r.x.o.Journal.find(r.call.Key)))
+	return j.recorder(j.find(key)), nil
 }
 
 // approved holds a set against what the approval rests on. One that rests on no

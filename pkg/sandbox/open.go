@@ -115,6 +115,7 @@ func (j *Journal) pending() []Entry {
 	out := make([]Entry, len(all))
 	for i, e := range all {
 		out[i] = e.Entry
+		out[i].Steps = e.steps()
 	}
 	return out
 }

@@ -346,14 +346,11 @@ func newJournal(t testing.TB) *Journal {
 
 func announce(t testing.TB, j *Journal, key Key, plan *changes.Plan) workspace.Recorder {
 	t.Helper()
-	var files []Change
-	for _, u := range plan.Undo() {
-		files = append(files, Change{Undo: u.Undo, Data: u.Data})
-	}
-	if err := j.Announce(key, "shell", files); err != nil {
+	rec, err := j.Commit(key, "shell", plan)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return j.recorder(j.find(key))
+	return rec
 }
 
 // sh runs a script in a directory, unconfined.

@@ -114,20 +114,20 @@ data: {"choices":[{"delta":{"reasoning_content":"think."}}]}
 	}
 }
 
+// The real server tells thoughts apart where the template has a place for them.
 func TestReasoningOfTheServer(t *testing.T) {
 	m, _ := manage(t, nil)
 	d := model(t, "one", func(path string) error {
 		return testmodel.Scripted(path, testmodel.Script{Default: []string{"<think>\nIt is easy.\n</think>\n\nHello."}})
 	})
-	d.Args = []string{"--reasoning-format", "deepseek", "--chat-template", "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<turn::0>{% endif %}{# <think> </think> #}"}
+	d.Args = []string{"--reasoning-format", "deepseek", "--chat-template", "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' }}{% if m['reasoning_content'] %}{{ '<think>\\n' + m['reasoning_content'] + '\\n</think>\\n\\n' }}{% endif %}{{ m['content'] + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n<turn::0>' }}{% endif %}"}
 	got, err := m.Model(d).Infer(context.Background(), ask("hi"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(got.Text, "easy") != (got.Reasoning == "") || !strings.Contains(got.Text, "Hello.") {
+	if got.Text != "Hello." || strings.TrimSpace(got.Reasoning) != "It is easy." {
 		t.Errorf("answer is %+v", got)
 	}
-	t.Logf("text %q, reasoning %q", got.Text, got.Reasoning)
 }
 
 // Each type of error that the server has, as errors.Is knows it.

@@ -10,7 +10,7 @@ import (
 )
 
 // What comes too fast is left out and counted.
-func TestLogRate(t *testing.T) {
+func TestProcessLogRate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	file, err := openLog(path)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestLogRate(t *testing.T) {
 }
 
 // Two workers of one machine write to one file. Neither loses the other's.
-func TestLogOfTwo(t *testing.T) {
+func TestProcessLogOfTwo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	var files []*logFile
 	begun := time.Now()
@@ -66,7 +66,7 @@ func TestLogOfTwo(t *testing.T) {
 	}
 }
 
-func TestSecretsAreHidden(t *testing.T) {
+func TestProcessSecretsAreHidden(t *testing.T) {
 	t.Setenv("HF_TOKEN", "a-token-of-mine")
 	path := filepath.Join(t.TempDir(), "log")
 	file, err := openLog(path)
@@ -98,7 +98,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 }
 
-func TestFlagsOfTheHelp(t *testing.T) {
+func TestProcessFlagsOfTheHelp(t *testing.T) {
 	set := readFlags("-h,    --help, --usage     print usage\n-np,  --parallel N   number, see --other and -x\n" +
 		"                     (env: X) --deep\n-C,    --cpu-mask M   mask\n--host HOST   or UNIX socket paths ending in .sock\n")
 	for flag, want := range map[string]bool{

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ownUntilKilled is the program that TestKilledOwner kills.
+// ownUntilKilled is the program that TestProcessOfAKilledOwner kills.
 func ownUntilKilled(model string) {
 	m, err := NewManager(Config{Executable: os.Getenv("LLAMA_TEST_SERVER"), PIDFile: os.Getenv("LLAMA_TEST_PIDFILE"),
 		Observer: func(e ModelEvent) { fmt.Println(e.(Loaded).PID) }})

@@ -195,7 +195,7 @@ func TestManagedInferenceProvider(t *testing.T) {
 	})
 }
 
-func TestCrash(t *testing.T) {
+func TestManagerCrash(t *testing.T) {
 	m, s := manage(t, nil)
 	d := endless(t, "one")
 	p, err := m.Load(context.Background(), d)
@@ -221,7 +221,7 @@ func TestCrash(t *testing.T) {
 }
 
 // A server that stands still is ended, and its client told.
-func TestDeadlock(t *testing.T) {
+func TestManagerDeadlock(t *testing.T) {
 	m, s := manage(t, func(c *Config) { c.DeadTimeout, c.StopGrace = 300*time.Millisecond, 100*time.Millisecond })
 	p, err := m.Load(context.Background(), endless(t, "one"))
 	if err != nil {
@@ -240,7 +240,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-func TestUnloadDrains(t *testing.T) {
+func TestManagerUnloadDrains(t *testing.T) {
 	m, s := manage(t, nil)
 	p, err := m.Load(context.Background(), endless(t, "one"))
 	if err != nil {
@@ -273,7 +273,7 @@ func TestUnloadDrains(t *testing.T) {
 	}
 }
 
-func TestUnloadByForce(t *testing.T) {
+func TestManagerUnloadByForce(t *testing.T) {
 	m, s := manage(t, nil)
 	p, err := m.Load(context.Background(), endless(t, "one"))
 	if err != nil {
@@ -302,7 +302,7 @@ func TestUnloadByForce(t *testing.T) {
 }
 
 // A cancelled inference gives its slot back, and the model stays.
-func TestCancelFreesSlot(t *testing.T) {
+func TestManagerCancelFreesSlot(t *testing.T) {
 	m, s := manage(t, nil)
 	p, err := m.Load(context.Background(), endless(t, "one"))
 	if err != nil {
@@ -329,7 +329,7 @@ func TestCancelFreesSlot(t *testing.T) {
 	}
 }
 
-func TestOverflow(t *testing.T) {
+func TestManagerOverflow(t *testing.T) {
 	m, _ := manage(t, nil)
 	_, err := m.Model(scripted(t, "one")).Infer(context.Background(), ask(strings.Repeat("long ", 5000)))
 	var status *StatusError
@@ -338,7 +338,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-func TestParallelKeepsTheContext(t *testing.T) {
+func TestManagerParallelKeepsTheContext(t *testing.T) {
 	m, s := manage(t, nil)
 	d := scripted(t, "one")
 	d.Parallel = 2
@@ -371,7 +371,7 @@ func TestTokenizerOnServer(t *testing.T) {
 	}
 }
 
-func TestLoadErrors(t *testing.T) {
+func TestManagerLoadErrors(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken.gguf")
 	if err := os.WriteFile(broken, []byte("GGUFnothing"), 0o600); err != nil {
 		t.Fatal(err)
@@ -415,7 +415,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-func TestClosed(t *testing.T) {
+func TestManagerClosed(t *testing.T) {
 	m, s := manage(t, nil)
 	p, err := m.Load(context.Background(), scripted(t, "one"))
 	if err != nil {

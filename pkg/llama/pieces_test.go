@@ -192,7 +192,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 
 // Asked for an exact answer, a model of random weights says the same again,
 // whatever was asked and cached before, and whatever else is asked meanwhile.
-func TestExact(t *testing.T) {
+func TestManagerExact(t *testing.T) {
 	m, _ := manage(t, nil)
 	d := model(t, "random", func(path string) error { return testmodel.Random(path, 3) })
 	d.Parallel = 3

@@ -21,7 +21,7 @@ import (
 )
 
 // A worker that is killed with SIGKILL leaves no llama-server behind.
-func TestKilledOwner(t *testing.T) {
+func TestProcessOfAKilledOwner(t *testing.T) {
 	d := scripted(t, "one")
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), "LLAMA_TEST_OWNER="+d.Path, "LLAMA_TEST_SERVER="+testenv.LlamaServer(t),
@@ -72,7 +72,7 @@ func orphan(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-func TestReap(t *testing.T) {
+func TestProcessReap(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "pid")
 	if killed, err := Reap(path); killed != 0 || err != nil {
 		t.Errorf("nothing there: %d, %v", killed, err)
@@ -94,7 +94,7 @@ func TestReap(t *testing.T) {
 	}
 }
 
-func TestReapLeavesOthersAlone(t *testing.T) {
+func TestProcessReapLeavesOthersAlone(t *testing.T) {
 	cmd := orphan(t)
 	pid := cmd.Process.Pid
 	start, err := startTime(pid)
@@ -132,7 +132,7 @@ func TestReapLeavesOthersAlone(t *testing.T) {
 
 // A stranger's connection keeps llama-server from ending on SIGTERM, but not
 // from ending.
-func TestStopWithClientConnected(t *testing.T) {
+func TestProcessStopWithClientConnected(t *testing.T) {
 	l := &Launcher{Executable: testenv.LlamaServer(t), StopGrace: 300 * time.Millisecond}
 	p, err := l.Launch(context.Background(), scripted(t, "one"))
 	if err != nil {
@@ -157,7 +157,7 @@ func TestStopWithClientConnected(t *testing.T) {
 }
 
 // What stands in for a stuck server ignores SIGTERM and has a child.
-func TestStopKillsTheGroup(t *testing.T) {
+func TestProcessStopKillsTheGroup(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	l := &Launcher{
 		Executable:   script(t, "trap '' TERM; sleep 1000 & echo $$ $! > "+pids+"; wait"),
@@ -180,7 +180,7 @@ func TestStopKillsTheGroup(t *testing.T) {
 	}
 }
 
-func TestDeadlinesOfALoad(t *testing.T) {
+func TestProcessDeadlinesOfALoad(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body        string
 		stall, load time.Duration
@@ -206,7 +206,7 @@ func TestDeadlinesOfALoad(t *testing.T) {
 }
 
 // A stranger on the port is not taken for the child, whatever it answers.
-func TestPortOfAnother(t *testing.T) {
+func TestProcessPortOfAnother(t *testing.T) {
 	asked := 0
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
@@ -233,7 +233,7 @@ func TestPortOfAnother(t *testing.T) {
 }
 
 // A cancelled load leaves nothing running.
-func TestCancelledLoad(t *testing.T) {
+func TestProcessCancelledLoad(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	l := &Launcher{Executable: script(t, "echo $$ > "+pids+"; echo up >&2; exec sleep 1000"), PIDFile: filepath.Join(t.TempDir(), "pid")}
 	why := errors.New("nobody wants it")
@@ -259,7 +259,7 @@ func TestCancelledLoad(t *testing.T) {
 
 // The key is in the child's environment, not in its arguments, and no variable
 // of ours changes its flags.
-func TestEnvironment(t *testing.T) {
+func TestProcessEnvironment(t *testing.T) {
 	t.Setenv("LLAMA_ARG_PORT", "1")
 	t.Setenv("LLAMA_API_KEY", "ours")
 	l := &Launcher{Executable: testenv.LlamaServer(t)}
@@ -279,7 +279,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestThreads(t *testing.T) {
+func TestProcessThreads(t *testing.T) {
 	for _, tt := range []struct {
 		cores int
 		args  []string
@@ -294,7 +294,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-func TestLog(t *testing.T) {
+func TestProcessLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "logs", "llama-server.log")
 	file, err := openLog(path)
 	if err != nil {

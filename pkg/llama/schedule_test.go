@@ -65,7 +65,7 @@ func named(name string) Descriptor {
 	return Descriptor{ModelID: events.ModelID(name), Path: "/" + name, ResidencyMode: events.Persistent}
 }
 
-func TestLoadsJoin(t *testing.T) {
+func TestManagerLoadsJoin(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		errs := make(chan error, 5)
 		for range 5 {
@@ -82,7 +82,7 @@ func TestLoadsJoin(t *testing.T) {
 	})
 }
 
-func TestFailedLoadFailsAllThatJoined(t *testing.T) {
+func TestManagerFailedLoadFailsAllThatJoined(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		q.fail = errors.New("no memory")
 		errs := make(chan error, 5)
@@ -102,7 +102,7 @@ func TestFailedLoadFailsAllThatJoined(t *testing.T) {
 }
 
 // Six requests for three models, in turn, take three loads.
-func TestRequestsAreBatchedByModel(t *testing.T) {
+func TestManagerBatchesByModel(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		order := make(chan string, 6)
 		var users sync.WaitGroup
@@ -132,7 +132,7 @@ func TestRequestsAreBatchedByModel(t *testing.T) {
 }
 
 // A model that is always in use makes room for another after the hold.
-func TestNobodyStarves(t *testing.T) {
+func TestManagerStarvesNobody(t *testing.T) {
 	simulate(t, 5*time.Second, func(t *testing.T, m *Manager, q *quick, s *story) {
 		ctx, cancel := context.WithCancel(context.Background())
 		a := named("a")
@@ -162,7 +162,7 @@ func TestNobodyStarves(t *testing.T) {
 }
 
 // Two models asked for in turn do not push each other out all the time.
-func TestSwapsAreHeldBack(t *testing.T) {
+func TestManagerHoldsSwapsBack(t *testing.T) {
 	simulate(t, 10*time.Second, func(t *testing.T, m *Manager, q *quick, s *story) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -183,7 +183,7 @@ func TestSwapsAreHeldBack(t *testing.T) {
 	})
 }
 
-func TestIdleClock(t *testing.T) {
+func TestManagerIdleClock(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		d := named("a")
 		d.ResidencyMode, d.IdleTimeout = events.Dynamic, time.Minute
@@ -212,7 +212,7 @@ func TestIdleClock(t *testing.T) {
 	})
 }
 
-func TestAbandonedLoadMakesRoom(t *testing.T) {
+func TestManagerAbandonedLoadMakesRoom(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
@@ -232,7 +232,7 @@ func TestAbandonedLoadMakesRoom(t *testing.T) {
 	})
 }
 
-func TestUnloadWhileLoading(t *testing.T) {
+func TestManagerUnloadWhileLoading(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		failed := make(chan error, 1)
 		go func() { _, err := m.Load(context.Background(), named("a")); failed <- err }()
@@ -250,7 +250,7 @@ func TestUnloadWhileLoading(t *testing.T) {
 	})
 }
 
-func TestCloseRefusesWhoWaits(t *testing.T) {
+func TestManagerCloseRefusesWhoWaits(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		errs := make(chan error, 3)
 		for _, name := range []string{"a", "a", "b"} {
@@ -266,7 +266,7 @@ func TestCloseRefusesWhoWaits(t *testing.T) {
 	})
 }
 
-func TestCrashWhileDraining(t *testing.T) {
+func TestManagerCrashWhileDraining(t *testing.T) {
 	simulate(t, 0, func(t *testing.T, m *Manager, q *quick, s *story) {
 		used := make(chan error, 1)
 		began := make(chan struct{})

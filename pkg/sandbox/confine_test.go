@@ -175,6 +175,20 @@ func TestProtectedHoldsAreSwept(t *testing.T) {
 	wantContent(t, filepath.Join(used, "config"), "a repository by now")
 }
 
+func TestConfinedRefusesLinksByLandlock(t *testing.T) {
+	r := needs(t, events.IsolationFSOnly)
+	dir, outside := t.TempDir(), t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	cmd := script(dir, "exit 0", time.Minute)
+	cmd.Writable = []string{link}
+	if exit, err := r.Run(background, cmd); err == nil {
+		t.Fatalf("it ran: %+v", exit)
+	}
+}
+
 func TestConfinedRefusesLinks(t *testing.T) {
 	r := needs(t, events.IsolationFull)
 	dir, outside := t.TempDir(), t.TempDir()

@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -37,9 +40,17 @@ func makeRuleset(network bool, rules []rule) (*os.File, uint64, error) {
 	if network {
 		c.HandledAccessNet = 0
 	}
-	list := make([]landlock.Rule, len(rules))
-	for i, r := range rules {
-		list[i] = rightsOf(r, c.HandledAccessFS)
+	var list []landlock.Rule
+	for _, r := range rules {
+		f, err := openRule(r)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, &stage.Fault{Step: stage.MakeRuleset, Path: r.path, Text: err.Error()}
+		}
+		defer f.Close()
+		list = append(list, rightsOf(r, f, c.HandledAccessFS))
 	}
 	fd, _, err := c.NewRulesetFD(list...)
 	if err != nil {
@@ -48,14 +59,36 @@ func makeRuleset(network bool, rules []rule) (*os.File, uint64, error) {
 	return os.NewFile(uintptr(fd), "ruleset"), uint64(c.HandledAccessFS), nil
 }
 
-func rightsOf(r rule, handled landlock.AccessFSSet) landlock.Rule {
+// openRule opens what a rule is about. What may be written must be reached through
+// no symbolic link: a tool may have put it there, or put it there just now.
+func openRule(r rule) (*os.File, error) {
+	path := r.path
+	if !r.write {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return nil, err
+		}
+		path = real
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if errors.Is(err, unix.ELOOP) {
+		return nil, errors.New("it is, or lies behind, a symbolic link; name what it points at")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// rightsOf names the open file, so that it is the one that is meant.
+func rightsOf(r rule, f *os.File, handled landlock.AccessFSSet) landlock.Rule {
 	rights := landlock.AccessFSSet(stage.ReadRights)
 	if r.write {
 		rights = stage.WriteRights
 	}
 	var st unix.Stat_t
-	if unix.Stat(r.path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= stage.FileRights
 	}
-	return landlock.PathAccess(rights&handled, r.path).IgnoreIfMissing()
+	return landlock.PathAccess(rights&handled, fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }

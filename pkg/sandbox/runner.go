@@ -156,6 +156,7 @@ func (r *Runner) start(c tools.Command, talk bool) (*process, error) {
 		return nil, err
 	}
 	o.Handled = handled
+	_ = p.control.SetWriteDeadline(time.Now().Add(grace)) // a long order waits for its reader
 	if _, err := p.control.Write(o.Encode()); err != nil && !errors.Is(err, unix.EPIPE) {
 		p.control.Close() // the stage ends without an order, and says so
 	}

@@ -107,7 +107,6 @@ type Status struct {
 	Code     int
 	Signal   int
 	TimedOut bool
-	Crowded  bool // killed for having too many processes
 }
 
 // A Fault is why the program was not started, or not confined.

@@ -25,7 +25,6 @@ type inner struct {
 	ruleset  uintptr
 	handled  uint64 // the rights that the ruleset speaks of
 	caps     int    // how many the kernel knows
-	count    uint64 // of processes, which process 1 watches over; 0: another does
 	report   uintptr
 	reporter int // the other end
 
@@ -178,7 +177,6 @@ func (n *inner) prepareLimits(l Limits) {
 		// Outside a namespace of its own the user's other processes would count.
 		_ = syscall.Getrlimit(kernel.RLIMIT_NPROC, &n.limits[5].value)
 	}
-	n.count = l.Processes
 }
 
 // lower is a limit that does not exceed the present one, which cannot be raised.

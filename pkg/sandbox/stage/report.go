@@ -14,7 +14,6 @@ type record struct{ kind, a, b uint32 }
 const (
 	faultReport = iota + 1 // step and index, and errno
 	endReport              // a wait status
-	crowdReport            // too many processes
 )
 
 //go:norace

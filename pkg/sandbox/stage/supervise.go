@@ -72,8 +72,6 @@ func (s *supervisor) conclude(timedOut bool) Status {
 			return Status{Fault: s.inner.fault(r)}
 		case endReport:
 			end = syscall.WaitStatus(r.a)
-		case crowdReport:
-			out.Crowded = true
 		}
 	}
 	out.Code = end.ExitStatus()

@@ -30,7 +30,9 @@ func (w *wire) number(p *uint64) {
 func number[T ~int | ~int64 | ~uint16 | ~uint8 | ~uint32 | ~uint64 | ~uintptr](w *wire, p *T) {
 	n := uint64(*p)
 	w.number(&n)
-	*p = T(n)
+	if w.reading { // what is written is others' too
+		*p = T(n)
+	}
 }
 
 func (w *wire) flag(p *bool) {
@@ -124,7 +126,6 @@ func (s *Status) wire(w *wire) {
 	number(w, &s.Code)
 	number(w, &s.Signal)
 	w.flag(&s.TimedOut)
-	w.flag(&s.Crowded)
 }
 
 type wired interface{ wire(*wire) }

@@ -85,16 +85,16 @@ func decode(b []byte) (Set, error) {
 
 // check reports what in a set contradicts itself.
 func (s Set) check() error {
-	if !slices.IsSortedFunc(s.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) }) {
-		return errors.New("the paths are not sorted")
-	}
 	for i, c := range s.Changes {
-		if i > 0 && s.Changes[i-1].Path == c.Path {
-			return fmt.Errorf("%q is there twice", c.Path)
-		}
 		if err := c.check(); err != nil {
 			return fmt.Errorf("%q: %w", c.Path, err)
 		}
+		if i > 0 && s.Changes[i-1].Path == c.Path {
+			return fmt.Errorf("%q is there twice", c.Path)
+		}
+	}
+	if !slices.IsSortedFunc(s.Changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) }) {
+		return errors.New("the paths are not sorted")
 	}
 	return s.checkTree()
 }

@@ -238,7 +238,7 @@ func copyTree(t testing.TB, from, to string) {
 func TestCommitIsWhatTheCommandDid(t *testing.T) {
 	runner := newRunner(t)
 	needOverlay(t, runner)
-	seed, rounds := seedOf(t), 40
+	seed, rounds := seedOf(t), 25
 	if soak() {
 		rounds = 1500
 	}

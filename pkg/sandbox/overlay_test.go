@@ -199,7 +199,8 @@ func (c chance) command() string {
 	case 11:
 		return fmt.Sprintf("chmod %s %s", c.mode(), p)
 	case 12:
-		return fmt.Sprintf("cp -a %s %s", p, q)
+		// What cp makes of a directory that it copies into itself depends on the order of its names.
+		return fmt.Sprintf(`case "$(realpath -m %s)/" in "$(realpath -m %s)"/*) ;; *) cp -a %s %s;; esac`, q, p, p, q)
 	case 13:
 		return fmt.Sprintf("rm -rf %s; printf '%s' > %s", p, c.word(), p)
 	case 14:

@@ -12,11 +12,13 @@ import (
 	"correx/internal/config"
 	"correx/internal/eventlog"
 	"correx/internal/projection"
-	"correx/internal/signedlog"
 )
 
+// An opener opens the log: at once, or when it is there.
+type opener func(ctx context.Context, js jetstream.JetStream, stateDir, source string, logger *slog.Logger) (*eventlog.Log, error)
+
 // dial connects and opens the log. The caller closes the connection.
-func dial(ctx context.Context, cfg config.Config, name string, logger *slog.Logger) (*nats.Conn, *eventlog.Log, error) {
+func dial(ctx context.Context, cfg config.Config, name string, logger *slog.Logger, open opener) (*nats.Conn, *eventlog.Log, error) {
 	nc, err := access.Connect(ctx, access.Dial{
 		StateDir: cfg.State, URL: cfg.NATS.URL, Name: name, Role: access.Projector, Logger: logger,
 	})
@@ -28,7 +30,7 @@ func dial(ctx context.Context, cfg config.Config, name string, logger *slog.Logg
 		nc.Close()
 		return nil, nil, fmt.Errorf("open JetStream: %w", err)
 	}
-	log, err := signedlog.Open(ctx, js, cfg.State, "projector/"+name, logger)
+	log, err := open(ctx, js, cfg.State, "projector/"+name, logger)
 	if err != nil {
 		nc.Close()
 		return nil, nil, err

@@ -11,6 +11,7 @@ import (
 
 	"correx/internal/cli"
 	"correx/internal/projection"
+	"correx/internal/signedlog"
 )
 
 func newRebuildCommand(p *program) *cobra.Command {
@@ -37,7 +38,7 @@ func (p *program) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nc, log, err := dial(ctx, cfg, "projector-rebuild", logger)
+	nc, log, err := dial(ctx, cfg, "projector-rebuild", logger, signedlog.Open)
 	if err != nil {
 		return err
 	}

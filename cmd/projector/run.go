@@ -15,6 +15,7 @@ import (
 	"correx/internal/access"
 	"correx/internal/cli"
 	"correx/internal/projection"
+	"correx/internal/signedlog"
 	"correx/pkg/events"
 )
 
@@ -57,7 +58,7 @@ func (p *program) run(ctx context.Context, name string) error {
 		return err
 	}
 	defer lock.Release() // the process's end would do as well
-	nc, log, err := dial(ctx, cfg, name, logger)
+	nc, log, err := dial(ctx, cfg, name, logger, signedlog.Await)
 	if err != nil {
 		return stopped(ctx, err)
 	}

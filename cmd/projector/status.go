@@ -13,6 +13,7 @@ import (
 	"correx/internal/cli"
 	"correx/internal/config"
 	"correx/internal/projection"
+	"correx/internal/signedlog"
 )
 
 func newStatusCommand(p *program) *cobra.Command {
@@ -61,7 +62,7 @@ func (p *program) status(ctx context.Context) error {
 func lastOf(ctx context.Context, cfg config.Config, id projection.Identity, logger *slog.Logger) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	nc, log, err := dial(ctx, cfg, "projector-status", logger)
+	nc, log, err := dial(ctx, cfg, "projector-status", logger, signedlog.Open)
 	if err != nil {
 		return 0, fmt.Errorf("the log cannot be asked: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"correx/internal/auditor"
 	"correx/internal/cli"
 	"correx/internal/projection"
+	"correx/internal/signedlog"
 )
 
 func newVerifyCommand(p *program) *cobra.Command {
@@ -53,7 +54,7 @@ func (p *program) verify(ctx context.Context, views bool) error {
 		}
 		defer lock.Release() // the process's end would do as well
 	}
-	nc, log, err := dial(ctx, cfg, "projector-verify", logger)
+	nc, log, err := dial(ctx, cfg, "projector-verify", logger, signedlog.Open)
 	if err != nil {
 		return err
 	}

@@ -70,9 +70,9 @@ func TestReviewedCommand(t *testing.T) {
 		}
 		return string(data)
 	}
-	s.start("bus", "serve")
+	s.start("projector") // whoever is there first waits
 	s.start("tool-worker")
-	s.start("projector")
+	s.start("bus", "serve")
 	s.awaitText("tools", "shell_commit")
 	call := func(id string) session.Invocation {
 		s.api("tool.request", `{"tool":"shell","invocation":"`+id+`","parameters":{"argv":["sh","-c","echo two > note.txt; echo done"]}}`)

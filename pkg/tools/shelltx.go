@@ -71,6 +71,11 @@ func (r *shellRun) rehearse(ctx context.Context, network bool) (changes.Set, Exi
 		if err := errors.Join(os.MkdirAll(o.Upper, 0o700), os.MkdirAll(o.Work, 0o700)); err != nil {
 			return changes.Set{}, Exit{}, fmt.Errorf("%w: %w", errNotStarted, err)
 		}
+		if fi, err := os.Stat(dir); err == nil { // the command sees the mode of the upper one
+			if err := os.Chmod(o.Upper, fi.Mode().Perm()|0o700); err != nil {
+				return changes.Set{}, Exit{}, fmt.Errorf("%w: %w", errNotStarted, err)
+			}
+		}
 		cmd.Overlays = append(cmd.Overlays, o)
 		layers = append(layers, changes.Layer{Dir: dir, Upper: o.Upper})
 		r.uppers = append(r.uppers, o.Upper)
@@ -130,9 +135,13 @@ func (r *shellRun) undone(reason string) Failure {
 	return f
 }
 
-// dropped says of a failed run that its changes are gone, if there were any.
+// dropped says of a failed run that its changes are gone, if there were any. What
+// a program with the network did elsewhere nobody knows.
 func (r *shellRun) dropped(f Failure) ToolResult {
 	f.Effects = events.EffectsNone
+	if r.program.Network {
+		f.Effects = events.EffectsUnknown
+	}
 	for _, dir := range r.uppers {
 		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 			f.Reason += "\n(What it had changed was not kept.)"

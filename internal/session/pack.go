@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"unicode/utf8"
 
 	"correx/pkg/events"
 )
@@ -41,7 +40,7 @@ func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, windo
 	}
 	open := offered(offers, f.Withdrawn, f.FinalOnly)
 	head := []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers)}}
-	head = append(head, workedExample(offers)...)
+	head = append(head, examplesFor(goalOf(s, f), offers)...)
 	head = append(head, events.ChatMessage{Role: events.RoleUser, Content: neutral(s.Started.Task)})
 	history := historyOf(s, f)
 	var tail []events.ChatMessage
@@ -139,77 +138,6 @@ func systemText(own string, offers []events.ToolOffer) string {
 		b.WriteString(": " + neutral(o.Description))
 	}
 	return b.String()
-}
-
-// exampleFirst orders offers: those of the worked example, then the others.
-func exampleFirst(offers []events.ToolOffer) []events.ToolOffer {
-	out := exampleChain(offers)
-	for _, o := range offers {
-		if !slices.ContainsFunc(out, func(c events.ToolOffer) bool { return c.Name == o.Name }) {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// workedExample is one task done with the enabled tools' own examples. Told as
-// real turns it is what makes small models act; as text in the system prompt it
-// does nothing. The chain is a tool that writes and one that reads, if there are
-// such, else the first tool that has an example.
-func workedExample(offers []events.ToolOffer) []events.ChatMessage {
-	chain := exampleChain(offers)
-	if len(chain) == 0 {
-		return nil
-	}
-	msgs := []events.ChatMessage{user(exampleTask(chain))}
-	for _, o := range chain {
-		msgs = append(msgs,
-			events.ChatMessage{Role: events.RoleAssistant, Content: Call(o.Name, o.Example.Parameters)},
-			user(success(o.Name, o.Example.Result)))
-	}
-	return append(msgs, events.ChatMessage{Role: events.RoleAssistant, Content: Final(chain[len(chain)-1].Example.Answer)})
-}
-
-// exampleTask joins the tasks of a chain into one sentence, as a person would
-// ask for it: two sentences make small models take the last one for the task.
-func exampleTask(chain []events.ToolOffer) string {
-	task := chain[0].Example.Task
-	for _, o := range chain[1:] {
-		first, size := utf8.DecodeRuneInString(o.Example.Task)
-		if size == 0 {
-			continue
-		}
-		next := strings.ToLower(string(first)) + o.Example.Task[size:]
-		task = strings.TrimSuffix(task, ".") + " and " + next
-	}
-	return task
-}
-
-func exampleChain(offers []events.ToolOffer) []events.ToolOffer {
-	var first, write, read *events.ToolOffer
-	for k, o := range offers {
-		if o.Example == nil {
-			continue
-		}
-		if first == nil {
-			first = &offers[k]
-		}
-		for _, c := range o.Capabilities {
-			if c == events.FileWrite && (write == nil || o.Tier < write.Tier) {
-				write = &offers[k]
-			}
-			if c == events.FileRead && read == nil {
-				read = &offers[k]
-			}
-		}
-	}
-	switch {
-	case write != nil && read != nil:
-		return []events.ToolOffer{*write, *read}
-	case first != nil:
-		return []events.ToolOffer{*first}
-	}
-	return nil
 }
 
 // controlTokens are what templates give a meaning that text must not have.

@@ -90,11 +90,12 @@ type ToolOffer struct {
 	Description  string           `json:"description"`
 	Tier         Tier             `json:"tier"`
 	Capabilities []ToolCapability `json:"capabilities,omitempty"`
-	Schema       Raw              `json:"schema"`            // JSON Schema of the parameters
-	Digest       string           `json:"digest"`            // SHA-256 over all the above
-	Previews     bool             `json:"previews"`          // asked before a person is
-	Idempotent   bool             `json:"idempotent"`        // may run again after a worker was lost
-	Example      *ToolExample     `json:"example,omitempty"` // for the worked example
+	Schema       Raw              `json:"schema"`             // JSON Schema of the parameters
+	Digest       string           `json:"digest"`             // SHA-256 over all the above
+	Previews     bool             `json:"previews"`           // asked before a person is
+	Idempotent   bool             `json:"idempotent"`         // may run again after a worker was lost
+	Example      *ToolExample     `json:"example,omitempty"`  // for the worked example
+	Examples     []ToolExample    `json:"examples,omitempty"` // of further kinds of calls
 	Isolation    Isolation        `json:"isolation,omitempty"`
 	FollowUpOnly bool             `json:"follow_up_only,omitempty"` // only a [FollowUp] may call it; part of the digest
 	Origin       string           `json:"origin,omitempty"`         // who else it comes from, such as the MCP server "files"

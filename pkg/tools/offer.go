@@ -26,6 +26,9 @@ func Offer(t Tool, isolation events.Isolation) events.ToolOffer {
 		Isolation:    isolation,
 		FollowUpOnly: FollowUpOnly(t),
 	}
+	if x, ok := t.(Exemplar); ok {
+		o.Examples = x.Examples()
+	}
 	if f, ok := t.(ForeignTool); ok {
 		o.Origin = f.Origin()
 	}

@@ -146,7 +146,14 @@ func (l *correxLoop) command(c events.Command) error {
 	if err != nil {
 		return err
 	}
-	m, err := l.nc.Request(events.PrefixAPI+".operator."+string(c.Verb()), body, 30*time.Second)
+	var m *nats.Msg
+	for range 200 { // the kernel may not be there yet
+		m, err = l.nc.Request(events.PrefixAPI+".operator."+string(c.Verb()), body, 30*time.Second)
+		if !errors.Is(err, nats.ErrNoResponders) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	if err != nil {
 		return err
 	}

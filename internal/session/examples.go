@@ -79,7 +79,9 @@ func examplesFor(goal string, offers []events.ToolOffer) []events.ChatMessage {
 			continue
 		}
 		first = append(first, s)
-		if t, ok := index.best(part, slices.Concat(first, second), func(t sample) bool { return t.kind() == s.kind() && (s.tool == "" || string(t.Parameters) != string(s.Parameters)) }); ok {
+		if t, ok := index.best(part, slices.Concat(first, second), func(t sample) bool {
+			return t.kind() == s.kind() && (s.tool == "" || string(t.Parameters) != string(s.Parameters))
+		}); ok {
 			s = t
 		}
 		second = append(second, s)
@@ -206,6 +208,20 @@ func (x index) weigh(text string) map[string]float64 {
 	}
 	for w := range out {
 		out[w] /= math.Sqrt(sum)
+	}
+	return out
+}
+
+// unknown are the words of a text that no sample has, as they are written.
+func (x index) unknown(text string) []string {
+	var out []string
+	for _, w := range strings.Fields(text) {
+		w = strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		for k := range words("x " + w) {
+			if _, known := x.rare[k]; !known && k != "x" && !small[strings.ToLower(w)] && !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
 	}
 	return out
 }

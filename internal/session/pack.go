@@ -39,7 +39,7 @@ func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, windo
 		return fixed(f.Messages, window, count)
 	}
 	open := offered(offers, f.Withdrawn, f.FinalOnly)
-	head := []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers)}}
+	head := []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers, f.Guided)}}
 	head = append(head, examplesFor(goalOf(s, f), offers)...)
 	head = append(head, events.ChatMessage{Role: events.RoleUser, Content: neutral(s.Started.Task)})
 	history := historyOf(s, f)
@@ -121,12 +121,15 @@ const defaultSystem = "You do the user's task with tools, one at a time, and the
 
 // systemText names the tools, each with a call as it looks and what it is for,
 // in the order of the worked example.
-func systemText(own string, offers []events.ToolOffer) string {
+func systemText(own string, offers []events.ToolOffer, guided bool) string {
 	var b strings.Builder
 	if own == "" {
 		own = defaultSystem
 	}
 	b.WriteString(own)
+	if guided { // a small model takes the first tool that is named, whatever it is for
+		return b.String()
+	}
 	for k, o := range exampleFirst(offers) {
 		if k == 0 {
 			b.WriteString("\n\nTools:")

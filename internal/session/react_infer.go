@@ -52,7 +52,7 @@ func (r *reactor) infer(f events.InferenceRequested) {
 		return
 	}
 	f.Ref, f.Decision = events.Ref{Session: r.s.ID, ID: string(id)}, r.decision()
-	f.Model, f.ModelToken = m.What.Name, m.What.Token
+	f.Model, f.ModelToken, f.Guided = m.What.Name, m.What.Token, m.What.Small
 	f.Through = max(f.DecidedAt, f.WorldAt)
 	f.Deadline = r.now.Add(r.w.Settings.OfferWait)
 	r.decide(f, after)

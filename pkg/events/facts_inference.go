@@ -20,6 +20,7 @@ type InferenceRequested struct {
 	Through    uint64           `json:"through"`              // last sequence of EVENTS to read
 	Tools      []ToolRef        `json:"tools,omitempty"`      // on offer in this turn
 	Withdrawn  []string         `json:"withdrawn,omitempty"`  // tools shut for this turn, for repeating
+	Guided     bool             `json:"guided,omitempty"`     // shown what to do, and held to what was spoken of: for small models
 	FinalOnly  bool             `json:"final_only,omitempty"` // the last turn: only an answer is left
 	Generation GenerationConfig `json:"generation"`
 	Retry      InferenceID      `json:"retry,omitempty"` // the failed inference that this one repeats

@@ -55,6 +55,7 @@ type ModelOffer struct {
 	ContextSize   int               `json:"context_size"` // tokens
 	Capabilities  []CapabilityScore `json:"capabilities,omitempty"`
 	ResidencyMode ResidencyMode     `json:"residency_mode"`
+	Small         bool              `json:"small,omitempty"` // needs guidance to act: see [InferenceRequested].Guided
 }
 
 // A ResidencyMode says when a loaded model is unloaded.

@@ -3,6 +3,7 @@ package llama
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -100,8 +101,21 @@ func (d Descriptor) Offer(capabilities []events.CapabilityScore) events.ModelOff
 	}
 	return events.ModelOffer{
 		Name: d.ModelID, Token: events.Token(string(d.ModelID)), ContextSize: d.ContextSize,
-		Capabilities: capabilities, ResidencyMode: d.ResidencyMode,
+		Capabilities: capabilities, ResidencyMode: d.ResidencyMode, Small: d.small(),
 	}
+}
+
+// A model whose file is smaller than smallModel needs guidance: a thousand million
+// parameters and fewer, as they are commonly quantised. Under toyModel it is no
+// model that speaks.
+const (
+	smallModel = 1 << 30
+	toyModel   = 16 << 20
+)
+
+func (d Descriptor) small() bool {
+	info, err := os.Stat(d.Path)
+	return err == nil && info.Size() > toyModel && info.Size() < smallModel
 }
 
 // sameLaunch reports whether one process serves both. Both have their defaults.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -10,10 +11,12 @@ import (
 	"correx/pkg/events"
 )
 
-// Small models do what they are shown. So the examples of the tools on offer are
-// held against what was asked for last, part by part, and those that resemble it
-// most are told as real turns before the task: a task done from its first call to
-// its answer. As text in the system prompt they do nothing.
+// Models do what they are shown, small ones nothing else. So tasks that are done
+// with the tools on offer stand before the task as real turns, each from its first
+// call to its answer. As text in the system prompt they do nothing.
+//
+// For a model that is guided, the examples of the tools are held against what was
+// asked for last, part by part, and those that resemble it most are told.
 
 // A sample is an example with the tool that it is of; none: an answer alone.
 type sample struct {
@@ -21,15 +24,18 @@ type sample struct {
 	events.ToolExample
 }
 
-// plainSamples are answered without a tool: what a model knows, and what no tool
-// here can do.
-var plainSamples = []sample{
+// knownSamples are answered without a tool.
+var knownSamples = []sample{
 	{"", events.ToolExample{Task: "What is the capital of Italy?", Answer: "The capital of Italy is Rome."}},
 	{"", events.ToolExample{Task: "What is the opposite of big?", Answer: "The opposite of big is small."}},
 	{"", events.ToolExample{Task: "How many legs has a dog?", Answer: "A dog has four legs."}},
 	{"", events.ToolExample{Task: "Which colour has grass?", Answer: "Grass is green."}},
 	{"", events.ToolExample{Task: "What is 3 plus 5?", Answer: "3 plus 5 is 8."}},
 	{"", events.ToolExample{Task: "Say good morning.", Answer: "Good morning!"}},
+}
+
+// cannotSamples are what no tool here can do.
+var cannotSamples = []sample{
 	{"", events.ToolExample{Task: "Send a letter to Mary.", Answer: "I cannot send a letter: no tool here can do that."}},
 	{"", events.ToolExample{Task: "Switch off the radio in the bedroom.", Answer: "I cannot switch off a radio: no tool here can do that."}},
 	{"", events.ToolExample{Task: "Find today's news on the web.", Answer: "I cannot find news on the web: no tool here can do that."}},
@@ -37,15 +43,21 @@ var plainSamples = []sample{
 	{"", events.ToolExample{Task: "Phone the doctor.", Answer: "I cannot phone anybody: no tool here can do that."}},
 }
 
-// goalOf is what was asked for last.
-func goalOf(s State, f events.InferenceRequested) string {
-	goal := s.Started.Task
+// goalOf is what was asked for last, as far as through.
+func goalOf(s State, through uint64) string {
+	goal, _ := goalSince(s, through)
+	return goal
+}
+
+// goalSince also says at which sequence; 0 is the task.
+func goalSince(s State, through uint64) (goal string, since uint64) {
+	goal = s.Started.Task
 	for _, m := range s.Messages {
-		if m.Seq <= f.Through {
-			goal = m.Text
+		if m.Seq <= through {
+			goal, since = m.Text, m.Seq
 		}
 	}
-	return goal
+	return goal, since
 }
 
 func samplesOf(offers []events.ToolOffer) []sample {
@@ -61,46 +73,79 @@ func samplesOf(offers []events.ToolOffer) []sample {
 	if len(all) == 0 {
 		return nil
 	}
-	return append(all, plainSamples...)
+	return slices.Concat(all, knownSamples, cannotSamples)
 }
 
-// examplesFor is two tasks done with the samples that resemble the goal; they
-// differ in names and words alone, as far as there are such.
-func examplesFor(goal string, offers []events.ToolOffer) []events.ChatMessage {
+// examplesFor is the turns that stand before the task.
+func examplesFor(s State, f events.InferenceRequested, offers []events.ToolOffer) []events.ChatMessage {
+	if !f.Guided {
+		return told(exampleChain(offers))
+	}
 	all := samplesOf(offers)
 	if len(all) == 0 {
 		return nil
 	}
-	index := newIndex(all)
-	var first, second []sample
+	first, second := newIndex(all).like(goalOf(s, f.Through))
+	if slices.EqualFunc(first, second, func(a, b sample) bool { return a.Task == b.Task }) {
+		return told(first)
+	}
+	return append(told(second), told(first)...)
+}
+
+// exampleChain is a tool that writes and one that reads, if there are such, else
+// the first tool that has an example.
+func exampleChain(offers []events.ToolOffer) []sample {
+	var first, write, read *events.ToolOffer
+	for k, o := range offers {
+		if o.Example == nil {
+			continue
+		}
+		if first == nil {
+			first = &offers[k]
+		}
+		for _, c := range o.Capabilities {
+			if c == events.FileWrite && (write == nil || o.Tier < write.Tier) {
+				write = &offers[k]
+			}
+			if c == events.FileRead && read == nil {
+				read = &offers[k]
+			}
+		}
+	}
+	switch {
+	case write != nil && read != nil:
+		return []sample{{write.Name, *write.Example}, {read.Name, *read.Example}}
+	case first != nil:
+		return []sample{{first.Name, *first.Example}}
+	}
+	return nil
+}
+
+// like returns two chains of samples that resemble a goal, the best first. They
+// differ in names and words alone, as far as there are such.
+func (x index) like(goal string) (first, second []sample) {
 	for _, part := range parts(goal) {
-		s, ok := index.best(part, slices.Concat(first, second), func(sample) bool { return true })
+		s, ok := x.best(part, slices.Concat(first, second), func(sample) bool { return true })
 		if !ok {
 			continue
 		}
 		first = append(first, s)
-		if t, ok := index.best(part, slices.Concat(first, second), func(t sample) bool {
-			return t.kind() == s.kind() && (s.tool == "" || string(t.Parameters) != string(s.Parameters))
-		}); ok {
+		other := func(t sample) bool {
+			return t.kind() == s.kind() && (s.tool == "" || !bytes.Equal(t.Parameters, s.Parameters))
+		}
+		if t, ok := x.best(part, slices.Concat(first, second), other); ok {
 			s = t
 		}
 		second = append(second, s)
 	}
-	if len(first) == 0 { // nothing here is like it, so most likely nothing here can do it
-		for _, s := range plainSamples {
-			if s.kind() == "cannot" {
-				first, second = append(second, s), first
-			}
-			if len(second) > 0 {
-				break
-			}
-		}
+	if len(first) > 0 {
+		return first, second
 	}
-	msgs := told(first)
-	if !slices.EqualFunc(first, second, func(a, b sample) bool { return a.Task == b.Task }) {
-		msgs = append(told(second), msgs...)
+	if words(goal)[aQuestion] > 0 {
+		return knownSamples[:1], knownSamples[1:2]
 	}
-	return msgs
+	// Nothing here is like it, so most likely nothing here can do it.
+	return cannotSamples[:1], cannotSamples[1:2]
 }
 
 // kind is the tool and what is done with it: the first text of its parameters.
@@ -115,6 +160,9 @@ func (s sample) kind() string {
 
 // told is a chain of samples as one task and its turns.
 func told(chain []sample) []events.ChatMessage {
+	if len(chain) == 0 {
+		return nil
+	}
 	msgs := []events.ChatMessage{user(joined(chain))}
 	for _, s := range chain {
 		if s.tool == "" {
@@ -168,9 +216,6 @@ func parts(goal string) []string {
 	return out
 }
 
-// telling are verbs that ask for an answer, and for no call of its own.
-var telling = map[string]bool{"tell": true, "say": true, "answer": true, "explain": true, "give": true, "what": true, "which": true}
-
 // An index finds samples by the words of their tasks.
 type index struct {
 	all  []sample
@@ -199,9 +244,8 @@ func (x index) weigh(text string) map[string]float64 {
 	sum := 0.0
 	for w, n := range out {
 		rare, ok := x.rare[w]
-		if !ok {
-			rare = math.Log(1 + float64(len(x.all)))
-			n /= 2 // what no sample has cannot tell them apart
+		if !ok { // what no sample has cannot tell them apart
+			rare, n = math.Log(1+float64(len(x.all))), n/2
 		}
 		out[w] = n * rare
 		sum += out[w] * out[w]
@@ -212,31 +256,23 @@ func (x index) weigh(text string) map[string]float64 {
 	return out
 }
 
-// unknown are the words of a text that no sample has, as they are written.
-func (x index) unknown(text string) []string {
-	var out []string
-	for _, w := range strings.Fields(text) {
-		w = strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-		for k := range words("x " + w) {
-			if _, known := x.rare[k]; !known && k != "x" && !small[strings.ToLower(w)] && !slices.Contains(out, w) {
-				out = append(out, w)
-			}
-		}
-	}
-	return out
-}
+// How much a sample must resemble a part: less where both are about files, for
+// then some tool is meant.
+const (
+	leastLike     = 0.3
+	leastLikeFile = 0.1
+)
 
-// leastLike is how much a sample must resemble a part.
-const leastLike = 0.1
-
-// best returns the sample most like a part that is not in the chain yet.
-func (x index) best(part string, chain []sample, ok func(sample) bool) (sample, bool) {
+// best returns the sample most like a part that ok takes and that is not among
+// those that are had. One is about files if the other is.
+func (x index) best(part string, had []sample, ok func(sample) bool) (sample, bool) {
 	of, most, at := x.weigh(part), leastLike, -1
+	if of[aFile] > 0 {
+		most = leastLikeFile
+	}
 	for k, s := range x.all {
-		if slices.ContainsFunc(chain, func(c sample) bool { return c.Task == s.Task }) {
-			continue
-		}
-		if !ok(s) {
+		aboutFiles := (of[aFile] > 0) == (x.seen[k][aFile] > 0) || refersBack(part)
+		if !aboutFiles || slices.ContainsFunc(had, func(h sample) bool { return h.Task == s.Task }) || !ok(s) {
 			continue
 		}
 		like := 0.0
@@ -253,48 +289,15 @@ func (x index) best(part string, chain []sample, ok func(sample) bool) (sample, 
 	return x.all[at], true
 }
 
-// words are the words of a text, with how much each says: the first one, which
-// is mostly what is to be done, says most. Names of files are all one word.
-func words(text string) map[string]float64 {
-	out := map[string]float64{}
-	for k, w := range strings.Fields(strings.ToLower(text)) {
+// unknown are the words of a text that no sample has, as they are written.
+func (x index) unknown(text string) []string {
+	var out []string
+	for _, w := range strings.Fields(text) {
 		w = strings.TrimFunc(w, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-		weight := 1.0
-		switch {
-		case w == "":
-			continue
-		case strings.ContainsAny(w, "./_"):
-			w = "<file>"
-		case small[w]:
-			weight = 0.3
+		_, known := x.rare[stem(strings.ToLower(w))]
+		if w != "" && !known && !small[strings.ToLower(w)] && !slices.Contains(out, w) {
+			out = append(out, w)
 		}
-		if k == 0 {
-			weight = 2
-		}
-		out[stem(w)] = max(out[stem(w)], weight)
-	}
-	if out["<file>"] == 0 {
-		out["<no file>"] = 1
 	}
 	return out
 }
-
-// small are words that say little of what is wanted.
-var small = map[string]bool{
-	"the": true, "a": true, "an": true, "of": true, "to": true, "in": true, "on": true, "is": true, "it": true, "and": true,
-	"me": true, "my": true, "please": true, "for": true, "at": true, "with": true, "what": true, "that": true, "this": true, "by": true,
-}
-
-// stem drops the commonest endings.
-func stem(w string) string {
-	for _, end := range []string{"ing", "ed", "es", "s"} {
-		if t, ok := strings.CutSuffix(w, end); ok && len(t) > 2 {
-			return t
-		}
-	}
-	return w
-}
-
-// exampleFirst orders offers as the schema and the system prompt have them: as
-// they come.
-func exampleFirst(offers []events.ToolOffer) []events.ToolOffer { return offers }

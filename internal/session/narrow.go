@@ -1,8 +1,8 @@
 package session
 
 import (
-	"bytes"
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -39,37 +39,132 @@ func pathLike(w string) bool {
 	return dot > 0 && len(w)-dot <= 9 && strings.ContainsFunc(w[dot:], unicode.IsLetter)
 }
 
-// Narrowed are the offers with paths that must be among those that were spoken of
-// since the latest goal, or else before it. What is withdrawn was tried already:
-// then any path may be written again, as where no path was spoken of.
+// Narrowed are the offers to a model that is guided: the tools, and what is done
+// with them, are those of the samples that it is shown, as long as none of its
+// calls has failed; paths are among those that were spoken of. What is withdrawn
+// was tried already: then everything is open again.
 func Narrowed(s State, offers []events.ToolOffer, f events.InferenceRequested) []events.ToolOffer {
 	if !f.Guided || s.Started == nil || len(f.Withdrawn) > 0 {
 		return offers
 	}
-	paths := spokenOf(s, offers, f)
+	goal, since := goalSince(s, f.Through)
+	tried := triedSince(s, since, f.Through)
 	out := slices.Clone(offers)
+	if first, _ := newIndex(samplesOf(offers)).like(goal); len(tried.failed) == 0 {
+		out = shown(out, first)
+	}
+	paths := tried.paths(s, goal, since, f)
 	for k := range out {
-		out[k].Schema = narrowed(out[k].Schema, paths)
+		out[k].Schema = narrowed(out[k].Schema, narrowing{paths: paths})
 	}
 	return out
 }
 
-// spokenOf are the paths that may be meant.
-func spokenOf(s State, offers []events.ToolOffer, f events.InferenceRequested) []string {
-	goal := goalOf(s, f)
-	if paths := pathsIn(goal + " " + resultsSince(s, f)); len(paths) > 0 {
-		return paths
-	}
-	var before []string
-	for _, m := range historyOf(s, f) {
-		if m.Role == events.RoleUser {
-			before = append(before, m.Content)
+// shown are the offers that a chain has, with the operations that it has.
+func shown(offers []events.ToolOffer, chain []sample) []events.ToolOffer {
+	var out []events.ToolOffer
+	for _, o := range offers {
+		var operations []string
+		for _, s := range chain {
+			if s.tool == o.Name {
+				operations = append(operations, operationOf(s.Parameters))
+			}
+		}
+		if len(operations) > 0 {
+			o.Schema = narrowed(o.Schema, narrowing{operations: operations})
+			out = append(out, o)
 		}
 	}
-	if paths := pathsIn(s.Started.Task + " " + strings.Join(before, " ")); len(paths) > 0 && refersBack(goal) {
-		return paths
+	return out
+}
+
+func operationOf(parameters events.Raw) string {
+	var p struct {
+		Operation string `json:"operation"`
 	}
-	return newIndex(samplesOf(offers)).unknown(goal)
+	_ = json.Unmarshal(parameters, &p) // a tool without operations has none
+	return p.Operation
+}
+
+// Planned is how many calls the goal of a guided model seems to need: one for each
+// part that a tool does, and no fewer than the files that it names.
+func Planned(goal string, offers []events.ToolOffer) int {
+	first, _ := newIndex(samplesOf(offers)).like(goal)
+	calls := 0
+	for _, s := range first {
+		if s.tool != "" {
+			calls++
+		}
+	}
+	if calls == 0 {
+		return 0
+	}
+	return max(calls, len(pathsIn(goal)))
+}
+
+// tried is what came of the calls since a goal was set.
+type tried struct {
+	done    int
+	failed  []Invocation
+	results strings.Builder
+}
+
+func triedSince(s State, since, through uint64) *tried {
+	t := &tried{}
+	for _, i := range s.Tools {
+		if i.End == nil || i.Requested == nil || i.Requested.Actor != "" || i.EndSeq <= since || i.EndSeq > through {
+			continue
+		}
+		if _, ok := i.End.(events.ToolExecutionCompleted); ok {
+			t.done++
+		} else {
+			t.failed = append(t.failed, i)
+		}
+		t.results.WriteString(" " + ResultText(i))
+	}
+	return t
+}
+
+// paths are those that may be meant: named by the goal or by what came of it, but
+// for those with which a call failed; else, if the goal refers back, those named
+// before; else the words of the goal that no sample has.
+func (t *tried) paths(s State, goal string, since uint64, f events.InferenceRequested) []string {
+	all := pathsIn(goal + " " + t.results.String())
+	if len(all) == 0 && refersBack(goal) {
+		var before strings.Builder
+		before.WriteString(s.Started.Task)
+		for _, m := range historyOf(s, f) {
+			before.WriteString(" " + m.Content)
+		}
+		return relative(pathsIn(before.String()))
+	}
+	var names, bad []string
+	for _, i := range t.failed {
+		var p struct {
+			Path string `json:"path"`
+		}
+		if json.Unmarshal(i.Requested.Request.Parameters, &p) == nil && p.Path != "" {
+			bad = append(bad, p.Path)
+		}
+	}
+	for _, p := range relative(all) {
+		if !slices.Contains(bad, p) {
+			names = append(names, p)
+		}
+		if strings.HasSuffix(p, "/") && len(bad) > 0 { // a directory that is there, for one that is not
+			names = append(names, p+path.Base(bad[len(bad)-1]))
+		}
+	}
+	return names
+}
+
+// relative leaves out absolute paths where there are others.
+func relative(all []string) []string {
+	out := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return strings.HasPrefix(p, "/") })
+	if len(out) == 0 {
+		return all
+	}
+	return out
 }
 
 // refersBack reports whether a goal speaks of something that was named before.
@@ -81,53 +176,4 @@ func refersBack(goal string) bool {
 		}
 	}
 	return false
-}
-
-// resultsSince are the results of tools since the latest goal.
-func resultsSince(s State, f events.InferenceRequested) string {
-	from := uint64(0)
-	for _, m := range s.Messages {
-		if m.Seq <= f.Through {
-			from = m.Seq
-		}
-	}
-	var b strings.Builder
-	for _, i := range s.Tools {
-		if i.End != nil && i.Requested != nil && i.EndSeq > from && i.EndSeq <= f.Through {
-			b.WriteString(" " + ResultText(i))
-		}
-	}
-	return b.String()
-}
-
-// narrowed is a tool's schema in which each property path that is a string is one
-// of paths.
-func narrowed(schema events.Raw, paths []string) events.Raw {
-	const name = `"path":`
-	if len(paths) == 0 {
-		return schema
-	}
-	names := make([]string, len(paths))
-	for k, p := range paths {
-		names[k] = quote(p)
-	}
-	var out bytes.Buffer
-	for rest := []byte(schema); ; {
-		head, tail, found := bytes.Cut(rest, []byte(name))
-		out.Write(head)
-		if !found {
-			return out.Bytes()
-		}
-		var value struct {
-			Type string `json:"type"`
-		}
-		dec := json.NewDecoder(bytes.NewReader(tail))
-		err := dec.Decode(&value)
-		rest = tail
-		out.WriteString(name)
-		if err == nil && value.Type == "string" {
-			rest = tail[dec.InputOffset():]
-			out.WriteString(`{"enum":[` + strings.Join(names, ",") + `]}`)
-		}
-	}
 }

@@ -40,11 +40,11 @@ func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, windo
 	}
 	open := offered(offers, f.Withdrawn, f.FinalOnly)
 	head := []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers, f.Guided)}}
-	head = append(head, examplesFor(goalOf(s, f), offers)...)
+	head = append(head, examplesFor(s, f, offers)...)
 	head = append(head, events.ChatMessage{Role: events.RoleUser, Content: neutral(s.Started.Task)})
 	history := historyOf(s, f)
 	var tail []events.ChatMessage
-	if len(open) == 0 && len(offers) > 0 {
+	if len(open) == 0 && len(offers) > 0 && !f.Guided {
 		tail = append(tail, user("Say in one sentence what was done."))
 	} else if n := len(history); n > 0 && history[n-1].Role == events.RoleAssistant {
 		tail = append(tail, user("Go on.")) // a grammar needs a turn of its own to answer in
@@ -141,6 +141,18 @@ func systemText(own string, offers []events.ToolOffer, guided bool) string {
 		b.WriteString(": " + neutral(o.Description))
 	}
 	return b.String()
+}
+
+// exampleFirst orders offers: those of the worked example, then the others.
+func exampleFirst(offers []events.ToolOffer) []events.ToolOffer {
+	chain := exampleChain(offers)
+	rank := func(o events.ToolOffer) int {
+		if k := slices.IndexFunc(chain, func(s sample) bool { return s.tool == o.Name }); k >= 0 {
+			return k
+		}
+		return len(chain)
+	}
+	return slices.SortedStableFunc(slices.Values(offers), func(a, b events.ToolOffer) int { return rank(a) - rank(b) })
 }
 
 // controlTokens are what templates give a meaning that text must not have.

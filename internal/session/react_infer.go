@@ -30,17 +30,40 @@ func (r *reactor) ask(stage events.StageID, lim events.Limits, rep repetition) {
 		Stage: stage, Generation: r.s.Started.Generation,
 		FinalOnly: lim.Turns > 0 && r.s.Active.Turns >= lim.Turns,
 	}
+	for _, o := range r.offers() {
+		f.Tools = append(f.Tools, events.ToolRef{Name: o.Name, Digest: o.Digest})
+	}
+	f.Withdrawn = rep.shut
+	f.FinalOnly = f.FinalOnly || r.enough(rep)
+	r.infer(f)
+}
+
+// enough reports whether a model that is guided has done what it can: as many calls
+// as the goal has parts, or the same one again. It would go on for ever, with
+// whatever is at hand.
+func (r *reactor) enough(rep repetition) bool {
+	m, ok := r.w.Model(r.model())
+	if !ok || !m.What.Small {
+		return false
+	}
+	goal, since := goalSince(r.s, r.s.Seq)
+	done := triedSince(r.s, since, r.s.Seq).done
+	return len(rep.shut) > 0 || done > 0 && done >= Planned(goal, r.offers())
+}
+
+// offers are the tools that the session may use and the world has.
+func (r *reactor) offers() []events.ToolOffer {
 	wanted := map[string]bool{}
 	for _, t := range r.toolsWanted() {
 		wanted[t] = true
 	}
+	var out []events.ToolOffer
 	for _, o := range r.w.Tools() {
 		if !o.What.FollowUpOnly && (len(wanted) == 0 || wanted[o.What.Name]) {
-			f.Tools = append(f.Tools, events.ToolRef{Name: o.What.Name, Digest: o.What.Digest})
+			out = append(out, o.What)
 		}
 	}
-	f.Withdrawn = rep.shut
-	r.infer(f)
+	return out
 }
 
 // infer requests an inference, numbered within its session.

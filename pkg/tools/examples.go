@@ -72,6 +72,7 @@ func (t *ShellTool) Examples() []events.ToolExample {
 		example("Find milk in list.md with grep.", `{"argv":["grep","milk","list.md"]}`, "milk: 2\n", "The line with milk is: milk: 2."),
 		example("Sort c.txt with sort.", `{"argv":["sort","c.txt"]}`, "alpha\nbeta\n", "Sorted, it is alpha, beta."),
 		example("Run sort on user.txt.", `{"argv":["sort","user.txt"]}`, "Ann\nEve\n", "Sorted, it is Ann, Eve."),
+		example("How many lines has list.md?", `{"argv":["wc","-l","list.md"]}`, "31 list.md\n", "list.md has 31 lines."),
 		example("Show the first 3 lines of c.txt with head.", `{"argv":["head","-n","3","c.txt"]}`, "a\nb\nc\n", "The first lines are a, b, c."),
 		example("Show the last 2 lines of c.txt with tail.", `{"argv":["tail","-n","2","c.txt"]}`, "y\nz\n", "The last lines are y, z."),
 		example("What is the date of today?", `{"argv":["date"]}`, "Mon May  4 12:00:00 UTC 2026\n", "Today is Monday, May 4, 2026."),

@@ -249,6 +249,7 @@ func (f *Faults) models(c Config) {
 		f.positive(key+".idle_timeout", m.IdleTimeout)
 		f.oneOf(key+".residency", string(m.Residency),
 			string(events.Persistent), string(events.Dynamic), string(events.Ephemeral))
+		f.oneOf(key+".guided", string(m.Guided), string(llama.GuideSmall), string(llama.GuideAlways), string(llama.GuideNever))
 		f.scores(key, m.Capabilities)
 		if err := (llama.Descriptor{ModelID: "m", Path: "m", Args: m.ExtraArgs}).Validate(); err != nil {
 			f.add(key+".extra_args", "%s", strings.TrimPrefix(err.Error(), `model "m": `))

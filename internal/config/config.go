@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"correx/pkg/events"
+	"correx/pkg/llama"
 )
 
 // A Config is everything that can be configured. Keys in the file are the yaml
@@ -210,6 +211,7 @@ type Model struct {
 	Threads      int                                `yaml:"threads"`
 	GPULayers    int                                `yaml:"gpu_layers"`
 	CacheRAM     int                                `yaml:"cache_ram"`    // MiB
+	Guided       llama.Guidance                     `yaml:"guided"`       // auto: if it is small
 	Capabilities map[events.ModelCapability]float64 `yaml:"capabilities"` // empty: by the name
 	ExtraArgs    []string                           `yaml:"extra_args"`
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"correx/pkg/events"
+	"correx/pkg/llama"
 )
 
 // Default returns what holds where nothing is configured.
@@ -42,6 +43,9 @@ func (m Model) withDefaults() Model {
 	}
 	if m.Residency == "" {
 		m.Residency = events.Dynamic
+	}
+	if m.Guided == "" {
+		m.Guided = llama.GuideSmall
 	}
 	if m.IdleTimeout == 0 {
 		m.IdleTimeout = time.Minute

@@ -20,7 +20,7 @@ func (m Model) Descriptor() llama.Descriptor {
 	}
 	return llama.Descriptor{
 		ModelID: events.ModelID(m.Name), Path: m.Path, ResidencyMode: m.Residency, IdleTimeout: m.IdleTimeout,
-		ContextSize: m.ContextSize, Parallel: m.Parallel, CacheRAM: m.CacheRAM, Args: append(args, m.ExtraArgs...),
+		ContextSize: m.ContextSize, Parallel: m.Parallel, CacheRAM: m.CacheRAM, Guided: m.Guided, Args: append(args, m.ExtraArgs...),
 	}
 }
 

@@ -129,15 +129,16 @@ func (l *correxLoop) do(ctx context.Context, t task) (out outcome, err error) {
 		select {
 		case <-over:
 		case <-ctx.Done():
-			return out, ctx.Err()
+			_ = l.command(events.SessionCancel{Session: id, Reason: "its time is over"}) // else it goes on beside the next
+			return l.count(context.WithoutCancel(ctx), id, out, ctx.Err())
 		}
 		answer, err := l.answer(ctx, id)
 		out.answers = append(out.answers, answer)
 		if err != nil {
-			break
+			return l.count(ctx, id, out, err)
 		}
 	}
-	return l.count(ctx, id, out)
+	return l.count(ctx, id, out, nil)
 }
 
 // command has the kernel carry something out.
@@ -186,8 +187,9 @@ func (l *correxLoop) answer(ctx context.Context, id events.SessionID) (string, e
 	return "", fmt.Errorf("session %s is %s", id, s.Status)
 }
 
-// count adds what the log says of the calls and of the model.
-func (l *correxLoop) count(ctx context.Context, id events.SessionID, out outcome) (outcome, error) {
+// count adds what the log says of the calls and of the model, and passes on why
+// there are no more answers.
+func (l *correxLoop) count(ctx context.Context, id events.SessionID, out outcome, cause error) (outcome, error) {
 	s, err := l.state(ctx, id)
 	if err != nil {
 		return out, err
@@ -199,13 +201,14 @@ func (l *correxLoop) count(ctx context.Context, id events.SessionID, out outcome
 		}
 	}
 	for _, i := range s.Inferences {
-		out.actions++
 		switch {
 		case i.Done != nil:
+			out.actions++
 			out.tokens += i.Done.Usage.Prompt + i.Done.Usage.Completion
-		case i.Failure != nil:
+		case i.Failure != nil && i.Failure.Code == events.FailModelOutput:
+			out.actions++
 			out.invalid++
 		}
 	}
-	return out, nil
+	return out, cause
 }

@@ -112,7 +112,7 @@ func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end e
 	}
 	request.Messages = prompt.Messages
 	if !q.free() {
-		request.Schema = session.ActionSchema(session.Narrowed(q.state, q.offers, q.InferenceRequested), q.Withdrawn, q.FinalOnly)
+		request.Schema = session.Allowed(q.state, q.offers, q.InferenceRequested)
 	}
 	answer, err := c.Infer(ctx, request)
 	if err != nil {

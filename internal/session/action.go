@@ -16,6 +16,9 @@ import (
 // into endless text.
 const MaxFinal = 800
 
+// maxGuidedFinal is the same for a model that is guided.
+const maxGuidedFinal = 300
+
 // An action is what a model says in one turn when it is constrained: one tool
 // call, or the final answer.
 type action struct {
@@ -30,15 +33,39 @@ type action struct {
 // The order of properties is the order of generation, so the text is built, not
 // marshalled from maps.
 func ActionSchema(offers []events.ToolOffer, withdrawn []string, finalOnly bool) events.Raw {
+	return actionSchema(offered(exampleFirst(offers), withdrawn, finalOnly), MaxFinal)
+}
+
+// actionSchema has a branch for each of the offers, and one for an answer of at
+// most so many characters; 0: none.
+func actionSchema(offers []events.ToolOffer, final int) events.Raw {
 	var b strings.Builder
 	b.WriteString(`{"oneOf":[`)
-	for _, o := range offered(exampleFirst(offers), withdrawn, finalOnly) {
+	for k, o := range offers {
+		if k > 0 {
+			b.WriteByte(',')
+		}
 		fmt.Fprintf(&b, `{"type":"object","properties":{"kind":{"const":"tool"},"name":{"const":%s},"arguments":%s},`+
-			`"required":["kind","name","arguments"],"additionalProperties":false},`, quote(o.Name), o.Schema)
+			`"required":["kind","name","arguments"],"additionalProperties":false}`, quote(o.Name), o.Schema)
 	}
-	fmt.Fprintf(&b, `{"type":"object","properties":{"kind":{"const":"final"},"text":{"type":"string","minLength":1,"maxLength":%d}},`+
-		`"required":["kind","text"],"additionalProperties":false}]}`, MaxFinal)
+	if final > 0 {
+		if len(offers) > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"type":"object","properties":{"kind":{"const":"final"},"text":{"type":"string","minLength":1,"maxLength":%d}},`+
+			`"required":["kind","text"],"additionalProperties":false}`, final)
+	}
+	b.WriteString("]}")
 	return events.Raw(b.String())
+}
+
+// answerSchema leaves only an answer, of a pattern if there is one.
+func answerSchema(pattern string) events.Raw {
+	if pattern == "" {
+		return actionSchema(nil, maxGuidedFinal)
+	}
+	return events.Raw(`{"type":"object","properties":{"kind":{"const":"final"},"text":{"type":"string","pattern":` + quote(pattern) +
+		`}},"required":["kind","text"],"additionalProperties":false}`)
 }
 
 func offered(offers []events.ToolOffer, withdrawn []string, finalOnly bool) []events.ToolOffer {

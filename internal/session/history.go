@@ -9,6 +9,10 @@ import (
 // maxResult bounds what a model is told of one tool's result, in bytes.
 const maxResult = 8 << 10
 
+// maxGuidedResult is the same for a model that is guided: it is the slower, and
+// the sooner lost, the more it has to read.
+const maxGuidedResult = 1500
+
 // historyOf is L2: what was said and done since the task, in the order of the
 // log, as far as f may read.
 func historyOf(s State, f events.InferenceRequested) []events.ChatMessage {
@@ -32,7 +36,11 @@ func historyOf(s State, f events.InferenceRequested) []events.ChatMessage {
 	}
 	for _, i := range s.Tools {
 		if i.End != nil && i.Requested != nil {
-			add(i.EndSeq, events.RoleUser, ResultText(i))
+			text := ResultText(i)
+			if f.Guided {
+				text = clipTo(text, maxGuidedResult)
+			}
+			add(i.EndSeq, events.RoleUser, text)
 		}
 	}
 	sort.SliceStable(all, func(a, b int) bool { return all[a].seq < all[b].seq })
@@ -83,10 +91,12 @@ func failure(tool, reason string, recoverable bool) string {
 	return tool + " failed: " + clip(reason) + "." + hint
 }
 
-// clip keeps head and tail of a long text.
-func clip(s string) string {
-	if len(s) <= maxResult {
+func clip(s string) string { return clipTo(s, maxResult) }
+
+// clipTo keeps head and tail of a text that is longer than so many bytes.
+func clipTo(s string, most int) string {
+	if len(s) <= most {
 		return s
 	}
-	return s[:maxResult/2] + "\n[…]\n" + s[len(s)-maxResult/2:]
+	return s[:most/2] + "\n[…]\n" + s[len(s)-most/2:]
 }

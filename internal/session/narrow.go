@@ -1,179 +1,163 @@
 package session
 
 import (
-	"encoding/json"
-	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"correx/pkg/events"
 )
 
-// A small model that is free to write any path writes the one of the example. So
-// where paths are spoken of, it may choose among those alone.
-
-// pathsIn are the words of a text that look like paths, in their order.
-func pathsIn(text string) []string {
-	var out []string
-	seen := map[string]bool{}
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'(),;<>{}[]`+"`", r) }) {
-		w = strings.TrimRight(w, ".:!?")
-		if len(w) > 1 && len(w) <= 200 && !seen[w] && pathLike(w) {
-			seen[w] = true
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// pathLike: a dot before a short ending, or a slash, and no address of the web.
-func pathLike(w string) bool {
-	if strings.Contains(w, "://") || strings.HasPrefix(w, "-") {
-		return false
-	}
-	if strings.Contains(w, "/") {
-		return strings.ContainsFunc(w, unicode.IsLetter)
-	}
-	dot := strings.LastIndexByte(w, '.')
-	return dot > 0 && len(w)-dot <= 9 && strings.ContainsFunc(w[dot:], unicode.IsLetter)
-}
-
-// Narrowed are the offers to a model that is guided: the tools, and what is done
-// with them, are those of the samples that it is shown, as long as none of its
-// calls has failed; paths are among those that were spoken of. What is withdrawn
-// was tried already: then everything is open again.
-func Narrowed(s State, offers []events.ToolOffer, f events.InferenceRequested) []events.ToolOffer {
-	if !f.Guided || s.Started == nil || len(f.Withdrawn) > 0 {
-		return offers
+// Allowed is the schema of the action that a model may take in an inference.
+//
+// A model that is guided is held to its plan: to the call that is next in it, with
+// the paths that were spoken of, and after the last one to its answer. If a call
+// fails, and its failure names what may have been meant, it is held to that.
+// Otherwise it may do all that is in the plan and all that changes nothing.
+func Allowed(s State, offers []events.ToolOffer, f events.InferenceRequested) events.Raw {
+	if !f.Guided || s.Started == nil {
+		return ActionSchema(offers, f.Withdrawn, f.FinalOnly)
 	}
 	goal, since := goalSince(s, f.Through)
-	tried := triedSince(s, since, f.Through)
-	out := slices.Clone(offers)
-	if first, _ := newIndex(samplesOf(offers)).like(goal); len(tried.failed) == 0 {
-		out = shown(out, first)
+	p, t := planOf(goal, offers), triedSince(s, since, f.Through)
+	if f.FinalOnly || t.done > 0 && p.enough(t) { // the kernel may not have known the last word
+		return answerSchema(p.answer(t))
 	}
-	paths := tried.paths(s, goal, since, f)
-	for k := range out {
-		out[k].Schema = narrowed(out[k].Schema, narrowing{paths: paths})
+	if held := p.next(s, offers, f, t); len(held) > 0 {
+		return actionSchema(held, 0)
 	}
-	return out
+	return actionSchema(offered(p.opened(s, offers, f, t), f.Withdrawn, false), maxGuidedFinal)
 }
 
-// shown are the offers that a chain has, with the operations that it has.
-func shown(offers []events.ToolOffer, chain []sample) []events.ToolOffer {
+// answer is the pattern of the answer after the last step of a plan; "": any.
+func (p plan) answer(t tried) string {
+	calls := p.calls()
+	if len(calls) == 0 || t.done != len(calls) || len(t.failed) > 0 || !calls[len(calls)-1].best.quotes() {
+		return ""
+	}
+	if text := copied(t.outputs[len(t.outputs)-1]); text != "" {
+		return quoting(text)
+	}
+	return ""
+}
+
+// next is the one tool that a call is due of, held to what is due.
+func (p plan) next(s State, offers []events.ToolOffer, f events.InferenceRequested, t tried) []events.ToolOffer {
+	calls := p.calls()
+	if len(t.failed) > 0 {
+		r, ok := t.remedy()
+		if !ok {
+			return nil
+		}
+		return only(offers, r.tool, narrowing{operations: []string{r.operation}, paths: r.paths, targets: r.texts, texts: p.said(t)})
+	}
+	if t.done >= len(calls) {
+		return nil
+	}
+	due := calls[t.done]
+	n := narrowing{
+		operations: []string{due.best.does().Operation}, paths: p.paths(s, due.part, offers, f, t),
+		argv: due.argv(), named: len(namesIn(due.part)) > 0, texts: p.said(t), lines: due.best.endsLine(),
+	}
+	return only(offers, due.best.tool, n)
+}
+
+// said are the texts that the step after the last call may copy: of its part of the
+// goal, and what tools put out.
+func (p plan) said(t tried) []string {
+	calls := p.calls()
+	if t.done >= len(calls) {
+		return nil
+	}
+	texts := spansOf(calls[t.done].part)
+	if len(texts) == 0 {
+		return nil
+	}
+	for _, o := range t.outputs {
+		if text := strings.TrimSpace(o); text != "" && len(text) <= maxCopied {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// only is one offer, narrowed.
+func only(offers []events.ToolOffer, tool string, n narrowing) []events.ToolOffer {
 	var out []events.ToolOffer
 	for _, o := range offers {
-		var operations []string
-		for _, s := range chain {
-			if s.tool == o.Name {
-				operations = append(operations, operationOf(s.Parameters))
-			}
-		}
-		if len(operations) > 0 {
-			o.Schema = narrowed(o.Schema, narrowing{operations: operations})
+		if o.Name == tool {
+			o.Schema = narrowed(o.Schema, n)
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-func operationOf(parameters events.Raw) string {
-	var p struct {
-		Operation string `json:"operation"`
-	}
-	_ = json.Unmarshal(parameters, &p) // a tool without operations has none
-	return p.Operation
-}
-
-// Planned is how many calls the goal of a guided model seems to need: one for each
-// part that a tool does, and no fewer than the files that it names.
-func Planned(goal string, offers []events.ToolOffer) int {
-	first, _ := newIndex(samplesOf(offers)).like(goal)
-	calls := 0
-	for _, s := range first {
-		if s.tool != "" {
-			calls++
+// opened are the tools that may be needed when the plan does not help: those that
+// it has, with what it does with them, and those that change nothing. Without a
+// plan: all.
+func (p plan) opened(s State, offers []events.ToolOffer, f events.InferenceRequested, t tried) []events.ToolOffer {
+	paths := p.paths(s, p.goal+t.results, offers, f, t)
+	var out []events.ToolOffer
+	for _, o := range offers {
+		n := narrowing{paths: paths}
+		for _, c := range p.calls() {
+			if c.best.tool == o.Name {
+				n.operations = append(n.operations, c.best.does().Operation)
+			}
 		}
-	}
-	if calls == 0 {
-		return 0
-	}
-	return max(calls, len(pathsIn(goal)))
-}
-
-// tried is what came of the calls since a goal was set.
-type tried struct {
-	done    int
-	failed  []Invocation
-	results strings.Builder
-}
-
-func triedSince(s State, since, through uint64) *tried {
-	t := &tried{}
-	for _, i := range s.Tools {
-		if i.End == nil || i.Requested == nil || i.Requested.Actor != "" || i.EndSeq <= since || i.EndSeq > through {
-			continue
+		if len(n.operations) > 0 || o.Tier <= events.T1 || len(p.calls()) == 0 {
+			if o.Tier <= events.T1 {
+				n.operations = nil
+			}
+			o.Schema = narrowed(o.Schema, n)
+			out = append(out, o)
 		}
-		if _, ok := i.End.(events.ToolExecutionCompleted); ok {
-			t.done++
-		} else {
-			t.failed = append(t.failed, i)
-		}
-		t.results.WriteString(" " + ResultText(i))
-	}
-	return t
-}
-
-// paths are those that may be meant: named by the goal or by what came of it, but
-// for those with which a call failed; else, if the goal refers back, those named
-// before; else the words of the goal that no sample has.
-func (t *tried) paths(s State, goal string, since uint64, f events.InferenceRequested) []string {
-	all := pathsIn(goal + " " + t.results.String())
-	if len(all) == 0 && refersBack(goal) {
-		var before strings.Builder
-		before.WriteString(s.Started.Task)
-		for _, m := range historyOf(s, f) {
-			before.WriteString(" " + m.Content)
-		}
-		return relative(pathsIn(before.String()))
-	}
-	var names, bad []string
-	for _, i := range t.failed {
-		var p struct {
-			Path string `json:"path"`
-		}
-		if json.Unmarshal(i.Requested.Request.Parameters, &p) == nil && p.Path != "" {
-			bad = append(bad, p.Path)
-		}
-	}
-	for _, p := range relative(all) {
-		if !slices.Contains(bad, p) {
-			names = append(names, p)
-		}
-		if strings.HasSuffix(p, "/") && len(bad) > 0 { // a directory that is there, for one that is not
-			names = append(names, p+path.Base(bad[len(bad)-1]))
-		}
-	}
-	return names
-}
-
-// relative leaves out absolute paths where there are others.
-func relative(all []string) []string {
-	out := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return strings.HasPrefix(p, "/") })
-	if len(out) == 0 {
-		return all
 	}
 	return out
 }
 
-// refersBack reports whether a goal speaks of something that was named before.
-func refersBack(goal string) bool {
-	for _, w := range strings.Fields(strings.ToLower(goal)) {
-		switch strings.Trim(w, ".,!?") {
-		case "it", "its", "them", "that", "this", "again", "first", "last", "same", "file":
-			return true
+// paths are those that a part may mean: those that it names; else, of what was
+// said before it, the latest that were named; else the words that no sample has.
+func (p plan) paths(s State, part string, offers []events.ToolOffer, f events.InferenceRequested, t tried) []string {
+	if own := namesIn(part); len(own) > 0 {
+		return relative(own)
+	}
+	if goal := pathsIn(p.goal); len(goal) > 0 {
+		return relative(goal)
+	}
+	if refersBack(part) {
+		said := []string{s.Started.Task}
+		for _, m := range historyOf(s, f) {
+			said = append(said, m.Content)
+		}
+		for _, text := range slices.Backward(said) {
+			if all := pathsIn(text); len(all) > 0 {
+				return relative(all)
+			}
 		}
 	}
-	return false
+	return newIndex(samplesOf(offers)).unknown(part)
+}
+
+// endsLine: what is written ends a line, as what is appended does.
+func (s sample) endsLine() bool { return strings.HasSuffix(s.does().Content, "\n") }
+
+// argv are the arguments of the samples of a step that runs a program.
+func (s step) argv() [][]string {
+	var out [][]string
+	for _, a := range [][]string{s.best.does().Argv, s.other.does().Argv} {
+		if len(a) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// relative leaves out absolute paths where there are others.
+func relative(all []string) []string {
+	out := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p[0] == '/' })
+	if len(out) == 0 {
+		return all
+	}
+	return out
 }

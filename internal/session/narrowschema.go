@@ -5,14 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"correx/pkg/events"
 )
 
 // A narrowing is what a schema is held to besides. An empty list says nothing.
 type narrowing struct {
-	operations []string // of a property operation, which is one of several
-	paths      []string // of a property path, which is a text
+	operations []string   // of a property operation, which is one of several
+	paths      []string   // of a property path, which is a text
+	texts      []string   // of properties content, target and replacement, which are texts
+	targets    []string   // of a property target, rather than texts
+	lines      bool       // content ends with a newline
+	argv       [][]string // what a property argv looks like, which is a list of texts
+	named      bool       // argv has one of the paths
 }
 
 // narrowed is the schema of a tool's parameters held to n, and without what may be
@@ -52,7 +58,15 @@ func (n narrowing) apply(schema events.Raw) (out events.Raw, ok bool, err error)
 				return nil, false, nil
 			}
 		case "path":
-			properties[k].value = n.path(m.value)
+			properties[k].value = oneOfTexts(m.value, n.paths)
+		case "content":
+			properties[k].value = oneOfTexts(m.value, n.contents())
+		case "target":
+			properties[k].value = oneOfTexts(m.value, n.replaceable())
+		case "replacement":
+			properties[k].value = oneOfTexts(m.value, n.texts)
+		case "argv":
+			properties[k].value = n.arguments(m.value)
 		}
 	}
 	s.set("properties", properties.raw())
@@ -85,7 +99,7 @@ func (n narrowing) operation(value events.Raw) (events.Raw, bool) {
 	var v struct {
 		Enum []string `json:"enum"`
 	}
-	if len(n.operations) == 0 || json.Unmarshal(value, &v) != nil || len(v.Enum) == 0 {
+	if strings.Join(n.operations, "") == "" || json.Unmarshal(value, &v) != nil || len(v.Enum) == 0 {
 		return value, true
 	}
 	var left []events.Raw
@@ -97,20 +111,86 @@ func (n narrowing) operation(value events.Raw) (events.Raw, bool) {
 	return events.Raw(`{"enum":` + string(list(left)) + `}`), len(left) > 0
 }
 
-func (n narrowing) path(value events.Raw) events.Raw {
+func (n narrowing) replaceable() []string {
+	if len(n.targets) > 0 {
+		return n.targets
+	}
+	return n.texts
+}
+
+func (n narrowing) contents() []string {
+	if !n.lines {
+		return n.texts
+	}
+	out := make([]string, len(n.texts))
+	for k, t := range n.texts {
+		out[k] = t + "\n"
+	}
+	return out
+}
+
+// oneOfTexts is the schema of a text held to some.
+func oneOfTexts(value events.Raw, texts []string) events.Raw {
+	if len(texts) == 0 || typeOf(value) != "string" {
+		return value
+	}
+	return enum(texts)
+}
+
+func typeOf(value events.Raw) string {
 	var v struct {
 		Type string `json:"type"`
 	}
-	if len(n.paths) == 0 || json.Unmarshal(value, &v) != nil || v.Type != "string" {
-		return value
-	}
-	names := make([]events.Raw, len(n.paths))
-	for k, p := range n.paths {
-		names[k] = events.Raw(quote(p))
-	}
-	return events.Raw(`{"enum":` + string(list(names)) + `}`)
+	_ = json.Unmarshal(value, &v) // a schema of another form has none
+	return v.Type
 }
 
+func enum(texts []string) events.Raw {
+	items := make([]events.Raw, len(texts))
+	for k, t := range texts {
+		items[k] = events.Raw(quote(t))
+	}
+	return events.Raw(`{"enum":` + string(list(items)) + `}`)
+}
+
+// arguments is the schema of a list of texts that looks like the first of n.argv
+// that has a path if it should: the program and its options as they are there,
+// paths among those that are meant.
+func (n narrowing) arguments(value events.Raw) events.Raw {
+	var v struct {
+		Type  string     `json:"type"`
+		Items events.Raw `json:"items"`
+	}
+	if json.Unmarshal(value, &v) != nil || v.Type != "array" || typeOf(v.Items) != "string" {
+		return value
+	}
+	if len(n.argv) == 0 {
+		return value
+	}
+	like := n.argv[0]
+	if k := slices.IndexFunc(n.argv, func(argv []string) bool { return hasPath(argv) == n.named }); k >= 0 {
+		like = n.argv[k]
+	}
+	return n.form(like, v.Items)
+}
+
+func hasPath(argv []string) bool { return len(pathsIn(strings.Join(argv[1:], " "))) > 0 }
+
+// form is the schema of a list that looks like argv.
+func (n narrowing) form(argv []string, item events.Raw) events.Raw {
+	items := make([]events.Raw, len(argv))
+	for k, a := range argv {
+		switch {
+		case k == 0 || strings.HasPrefix(a, "-"):
+			items[k] = enum([]string{a})
+		case pathLike(a):
+			items[k] = oneOfTexts(item, n.paths)
+		default:
+			items[k] = oneOfTexts(item, n.texts)
+		}
+	}
+	return events.Raw(fmt.Sprintf(`{"type":"array","prefixItems":%s,"minItems":%d,"maxItems":%[2]d}`, list(items), len(items)))
+}
 func list(items []events.Raw) events.Raw {
 	var b bytes.Buffer
 	b.WriteByte('[')
@@ -121,66 +201,5 @@ func list(items []events.Raw) events.Raw {
 		b.Write(i)
 	}
 	b.WriteByte(']')
-	return b.Bytes()
-}
-
-// An object of JSON whose members keep their order, which is the order in
-// which a model writes them.
-type object []member
-
-type member struct {
-	name  string
-	value events.Raw
-}
-
-func readObject(text events.Raw) (object, error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("%.40s is no object", text)
-	}
-	var o object
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		var m member
-		m.name, _ = name.(string) // names are strings
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		o = append(o, m)
-	}
-	return o, nil
-}
-
-func (o object) get(name string) events.Raw {
-	for _, m := range o {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
-}
-
-func (o object) set(name string, value events.Raw) {
-	for k := range o {
-		if o[k].name == name {
-			o[k].value = value
-		}
-	}
-}
-
-func (o object) raw() events.Raw {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for k, m := range o {
-		if k > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(quote(m.name) + ":")
-		b.Write(m.value)
-	}
-	b.WriteByte('}')
 	return b.Bytes()
 }

@@ -43,10 +43,14 @@ func packed(t *testing.T, turns int) (session.State, []events.ToolOffer, events.
 func exampleOffers() []events.ToolOffer {
 	echo, read, write := catalogue["echo"], catalogue["read"], catalogue["write"]
 	echo.Name, read.Name, write.Name = "echo", "read", "write"
-	echo.Example = &events.ToolExample{Task: "Say x.", Parameters: events.Raw(`{"text":"x"}`), Result: "x", Answer: "It says x."}
-	read.Example = &events.ToolExample{Task: "Then read it.", Parameters: events.Raw(`{"path":"e.txt"}`), Result: "hello", Answer: "It says hello."}
-	write.Example = &events.ToolExample{Task: "Write hello to e.txt.", Parameters: events.Raw(`{"path":"e.txt","content":"hello"}`), Result: "wrote e.txt", Answer: "Done."}
+	echo.Example, read.Example, write.Example = exampleOf["echo"], exampleOf["read"], exampleOf["write"]
 	return []events.ToolOffer{echo, read, write}
+}
+
+var exampleOf = map[string]*events.ToolExample{
+	"echo":  {Task: "Say x.", Parameters: events.Raw(`{"text":"x"}`), Result: "x", Answer: "It says x."},
+	"read":  {Task: "Then read it.", Parameters: events.Raw(`{"path":"e.txt"}`), Result: "hello", Answer: "It says hello."},
+	"write": {Task: "Write hello to e.txt.", Parameters: events.Raw(`{"path":"e.txt","content":"hello"}`), Result: "wrote e.txt", Answer: "Done."},
 }
 
 func mustPack(t *testing.T, s session.State, o []events.ToolOffer, f events.InferenceRequested, window int, count func([]events.ChatMessage) int) session.Prompt {

@@ -38,17 +38,15 @@ func (r *reactor) ask(stage events.StageID, lim events.Limits, rep repetition) {
 	r.infer(f)
 }
 
-// enough reports whether a model that is guided has done what it can: as many calls
-// as the goal has parts, or the same one again. It would go on for ever, with
-// whatever is at hand.
+// enough reports whether a model that is guided has done what it can: what its
+// plan says, or the same again.
 func (r *reactor) enough(rep repetition) bool {
 	m, ok := r.w.Model(r.model())
 	if !ok || !m.What.Small {
 		return false
 	}
 	goal, since := goalSince(r.s, r.s.Seq)
-	done := triedSince(r.s, since, r.s.Seq).done
-	return len(rep.shut) > 0 || done > 0 && done >= Planned(goal, r.offers())
+	return len(rep.shut) > 0 || planOf(goal, r.offers()).enough(triedSince(r.s, since, r.s.Seq))
 }
 
 // offers are the tools that the session may use and the world has.

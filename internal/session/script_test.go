@@ -14,7 +14,7 @@ import (
 // A script is outside inputs, one a line:
 //
 //	settings {…}                      a kernel announces settings, over the defaults
-//	offer <worker> <tool or model:m>… a worker announces what it offers
+//	offer <worker> <tool or model:m>… a worker announces what it offers; shown:<tool> has an example, small:m is guided
 //	stop <worker>
 //	cmd <verb> {…}                    a command; DIGEST(t1-0) is that of the open question of s1
 //	wait 30s                          time goes by
@@ -143,11 +143,20 @@ func (s *sim) offer(words []string) {
 			f.Models = append(f.Models, events.ModelOffer{Name: events.ModelID(m), Token: events.Token(m), ContextSize: 4096})
 			continue
 		}
+		if m, ok := strings.CutPrefix(w, "small:"); ok {
+			f.Role = events.RoleModelWorker
+			f.Models = append(f.Models, events.ModelOffer{Name: events.ModelID(m), Token: events.Token(m), ContextSize: 4096, Small: true})
+			continue
+		}
+		w, shown := strings.CutPrefix(w, "shown:")
 		o, ok := catalogue[w]
 		if !ok {
 			s.t.Fatalf("no tool is called %q", w)
 		}
 		o.Name, o.Token, o.Digest = w, w, "digest-of-"+w
+		if shown {
+			o.Example = exampleOf[w]
+		}
 		f.Tools = append(f.Tools, o)
 	}
 	s.report(f)

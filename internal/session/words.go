@@ -16,6 +16,7 @@ const (
 // are words of one meaning.
 func words(text string) map[string]float64 {
 	out := map[string]float64{}
+	text = polite.ReplaceAllString(text, "")
 	before := ""
 	for k, written := range strings.Fields(text) {
 		w := strings.ToLower(strings.TrimFunc(written, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }))

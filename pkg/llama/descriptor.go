@@ -31,6 +31,7 @@ type Descriptor struct {
 	Parallel      int                  // requests at once; 0: 1
 	CacheRAM      int                  // MiB of host memory for prompts of other sessions; 0: none
 	Args          []string             // further flags of llama-server
+	Guided        Guidance             // empty: GuideSmall
 }
 
 // withDefaults returns d with every empty field filled in and its path absolute.
@@ -101,9 +102,19 @@ func (d Descriptor) Offer(capabilities []events.CapabilityScore) events.ModelOff
 	}
 	return events.ModelOffer{
 		Name: d.ModelID, Token: events.Token(string(d.ModelID)), ContextSize: d.ContextSize,
-		Capabilities: capabilities, ResidencyMode: d.ResidencyMode, Small: d.small(),
+		Capabilities: capabilities, ResidencyMode: d.ResidencyMode, Small: d.guided(),
 	}
 }
+
+// Guidance says whether a model is shown what to do, and held to it.
+type Guidance string
+
+// Guidances.
+const (
+	GuideSmall  Guidance = "auto" // if its file is that of a small model
+	GuideAlways Guidance = "on"
+	GuideNever  Guidance = "off"
+)
 
 // A model whose file is smaller than smallModel needs guidance: a thousand million
 // parameters and fewer, as they are commonly quantised. Under toyModel it is no
@@ -113,7 +124,13 @@ const (
 	toyModel   = 16 << 20
 )
 
-func (d Descriptor) small() bool {
+func (d Descriptor) guided() bool {
+	switch d.Guided {
+	case GuideAlways:
+		return true
+	case GuideNever:
+		return false
+	}
 	info, err := os.Stat(d.Path)
 	return err == nil && info.Size() > toyModel && info.Size() < smallModel
 }

@@ -8,6 +8,7 @@ import (
 // names and words, for each kind of thing that people ask of it. Those that
 // resemble a task are shown to the model that is to do it; small models do what
 // they are shown, and see by the second one what changes from task to task.
+// Answers quote what a tool said: to copy is what small models do best.
 type Exemplar interface {
 	Examples() []events.ToolExample
 }
@@ -46,13 +47,17 @@ func (*FileReadTool) Examples() []events.ToolExample {
 		example("Read list.md.", `{"operation":"read","path":"list.md"}`, "two eggs\n", "list.md says: two eggs."),
 		example("What is in work/k.txt?", `{"operation":"read","path":"work/k.txt"}`, "The key is under the mat.\n", "work/k.txt says: The key is under the mat."),
 		example("What is in user.txt?", `{"operation":"read","path":"user.txt"}`, "Eve\n", "user.txt says: Eve."),
-		example("Read c.txt and tell me the name of the dog.", `{"operation":"read","path":"c.txt"}`, "The dog is called Rex.\n", "The dog is called Rex."),
-		example("Look into work/size.txt and say how tall the tower is.", `{"operation":"read","path":"work/size.txt"}`, "tower: 80 m\n", "The tower is 80 m tall."),
-		example("When does the train leave, according to train.txt?", `{"operation":"read","path":"train.txt"}`, "Leaves at 9:15.\n", "The train leaves at 9:15."),
+		example("Read c.txt and tell me the name of the dog.", `{"operation":"read","path":"c.txt"}`, "The dog is called Rex.\n", "c.txt says: The dog is called Rex."),
+		example("Look into work/size.txt and say how tall the tower is.", `{"operation":"read","path":"work/size.txt"}`, "tower: 80 m\n", "work/size.txt says: tower: 80 m."),
+		example("When does the train leave, according to train.txt?", `{"operation":"read","path":"train.txt"}`, "Leaves at 9:15.\n", "train.txt says: Leaves at 9:15."),
+		example("Who has the key? It is in the file key.md.", `{"operation":"read","path":"key.md"}`, "Tom has it.\n", "key.md says: Tom has it."),
+		example("Which street is it, according to map.md?", `{"operation":"read","path":"map.md"}`, "Take Mill Lane.\n", "map.md says: Take Mill Lane."),
+		example("Where is the hut? It is in the file hut.md.", `{"operation":"read","path":"hut.md"}`, "The hut is in the wood.\n", "hut.md says: The hut is in the wood."),
 		example("Is there a file called work/a.txt?", `{"operation":"exists","path":"work/a.txt"}`, "true", "Yes, there is a file called work/a.txt."),
 		example("Is there a file list.md?", `{"operation":"exists","path":"list.md"}`, "false", "No, there is no file list.md."),
-		example("Which files are in the directory work?", `{"operation":"list","path":"work"}`, "a.txt\nb.txt\n", "In work are a.txt and b.txt."),
-		example("Which files are in img?", `{"operation":"list","path":"img"}`, "cat.png\n", "In img is cat.png."),
+		example("Which files are in the directory work?", `{"operation":"list","path":"work"}`, "a.txt (file, 5 bytes)\nb.txt (file, 2 bytes)\n", "In work are: a.txt (file, 5 bytes), b.txt (file, 2 bytes)."),
+		example("Which files are here?", `{"operation":"list","path":"."}`, "list.md (file, 9 bytes)\nwork/ (directory)\n", "Here are: list.md (file, 9 bytes), work/ (directory)."),
+		example("Which files are in img?", `{"operation":"list","path":"img"}`, "cat.png (file, 900 bytes)\n", "In img are: cat.png (file, 900 bytes)."),
 	}
 }
 
@@ -62,8 +67,8 @@ func (t *ShellTool) Examples() []events.ToolExample {
 	for _, e := range []events.ToolExample{
 		example("Print the word alpha with echo.", `{"argv":["echo","alpha"]}`, "alpha\n", "The program printed alpha."),
 		example("Print Good luck with echo.", `{"argv":["echo","Good luck"]}`, "Good luck\n", "The program printed Good luck."),
-		example("List the files with ls.", `{"argv":["ls"]}`, "a.txt\nb.txt\n", "There are a.txt and b.txt."),
-		example("List the files in work with ls.", `{"argv":["ls","work"]}`, "d.txt\n", "In work there is d.txt."),
+		example("List the files with the program ls.", `{"argv":["ls"]}`, "a.txt\nb.txt\n", "The files are: a.txt, b.txt."),
+		example("List the files in work/ with ls.", `{"argv":["ls","work/"]}`, "d.txt\n", "The files are: d.txt."),
 		example("Show c.txt with the program cat.", `{"argv":["cat","c.txt"]}`, "gamma\n", "c.txt says gamma."),
 		example("Show user.txt with cat.", `{"argv":["cat","user.txt"]}`, "Eve\n", "user.txt says Eve."),
 		example("Count the lines of c.txt with wc.", `{"argv":["wc","-l","c.txt"]}`, "12 c.txt\n", "c.txt has 12 lines."),
@@ -73,9 +78,10 @@ func (t *ShellTool) Examples() []events.ToolExample {
 		example("Sort c.txt with sort.", `{"argv":["sort","c.txt"]}`, "alpha\nbeta\n", "Sorted, it is alpha, beta."),
 		example("Run sort on user.txt.", `{"argv":["sort","user.txt"]}`, "Ann\nEve\n", "Sorted, it is Ann, Eve."),
 		example("How many lines has list.md?", `{"argv":["wc","-l","list.md"]}`, "31 list.md\n", "list.md has 31 lines."),
-		example("Show the first 3 lines of c.txt with head.", `{"argv":["head","-n","3","c.txt"]}`, "a\nb\nc\n", "The first lines are a, b, c."),
-		example("Show the last 2 lines of c.txt with tail.", `{"argv":["tail","-n","2","c.txt"]}`, "y\nz\n", "The last lines are y, z."),
-		example("What is the date of today?", `{"argv":["date"]}`, "Mon May  4 12:00:00 UTC 2026\n", "Today is Monday, May 4, 2026."),
+		example("How many words has c.txt?", `{"argv":["wc","-w","c.txt"]}`, "7 c.txt\n", "c.txt has 7 words."),
+		example("Show the first 3 lines of c.txt with head.", `{"argv":["head","-n","3","c.txt"]}`, "a\nb\nc\n", "The first lines are: a, b, c."),
+		example("Show the last 2 lines of c.txt with tail.", `{"argv":["tail","-n","2","c.txt"]}`, "y\nz\n", "The last lines are: y, z."),
+		example("What is the date of today?", `{"argv":["date"]}`, "Mon May  4 12:00:00 UTC 2026\n", "It is Mon May  4 12:00:00 UTC 2026."),
 	} {
 		if argv, err := t.parse(events.ToolRequest{Parameters: e.Parameters}); err == nil && t.executables[argv[0]].name != "" {
 			out = append(out, e)

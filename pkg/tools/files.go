@@ -169,7 +169,7 @@ func near(place workspace.Place) string {
 	entries, all, err := up.List(0, 10000)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("; its directory %s does not exist either", dir)
+		return fmt.Sprintf("; its directory %s does not exist either", dir) + near(up)
 	case all == 0:
 		return fmt.Sprintf("; its directory %s is empty", dir)
 	}

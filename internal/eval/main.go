@@ -72,10 +72,11 @@ func (e *eval) run(ctx context.Context) (err error) {
 		model := strings.TrimSuffix(filepath.Base(path), ".gguf")
 		for _, name := range strings.Split(e.loops, ",") {
 			of, err := e.runLoop(ctx, name, model, path)
+			results = append(results, of...)
 			if err != nil {
+				fmt.Print("\n", table(results)) // of what was done, as when it is interrupted
 				return fmt.Errorf("%s with %s: %w", name, model, err)
 			}
-			results = append(results, of...)
 		}
 	}
 	text := table(results)
@@ -109,7 +110,7 @@ func (e *eval) runLoop(ctx context.Context, name, model, path string) ([]result,
 		}
 		r, err := e.one(ctx, l, t, workspace)
 		if err != nil {
-			return nil, err
+			return results, err
 		}
 		r.loop, r.model = name, model
 		results = append(results, r)

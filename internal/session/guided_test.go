@@ -209,6 +209,21 @@ func TestAllowedIsTheWholeSchemaForModelsThatAreNotGuided(t *testing.T) {
 	}
 }
 
+func TestSpans(t *testing.T) {
+	for part, want := range map[string]string{
+		"Write salt and pepper to x.txt.":          "salt and pepper|and pepper|pepper",
+		`Write "a, b" and 'c d' to x.txt`:          "a, b|c d",
+		"Write a poem about rain to x.txt":         "",
+		"Replace good day with Good night in x.md": "good day|good day with Good night|day|day with Good night|with Good night|Good night|night",
+		"Print Good luck!":                         "Good luck!|Good luck|luck!|luck",
+		"Please append the line x: 1 to y.md":      "the line x: 1|line x: 1|x: 1|1",
+	} {
+		if got := strings.Join(spansOf(part), "|"); got != want {
+			t.Errorf("spans of %q are %q, want %q", part, got, want)
+		}
+	}
+}
+
 func TestExamplesResembleTheTask(t *testing.T) {
 	f := events.InferenceRequested{Guided: true}
 	first := examplesFor(asked("Write hi to n.txt and read it back."), f, guidedOffers())

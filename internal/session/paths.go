@@ -74,7 +74,11 @@ func nearTo(wrong, text string) []string {
 		if w == "" || strings.HasPrefix(w, "/") {
 			continue
 		}
-		for _, p := range []string{w, path.Join(path.Dir(wrong), w), path.Join(w, path.Base(wrong))} {
+		meant := []string{w, path.Join(path.Dir(wrong), w)}
+		if strings.HasSuffix(w, "/") {
+			meant = []string{path.Join(w, path.Base(wrong)), path.Clean(w)}
+		}
+		for _, p := range meant {
 			near := 3*distance(strings.ToLower(p), strings.ToLower(wrong)) <= len(wrong)
 			if p != wrong && near && !slices.Contains(out, p) {
 				out = append(out, p)

@@ -18,8 +18,8 @@ const (
 )
 
 // spansOf are the texts that a part of a goal may want written somewhere: those in
-// quotation marks if there are such, else all that it says between its verb and
-// its end, but for the names of files. None: it asks for a text of the model's own.
+// quotation marks if there are such, else what it says up to a word that joins, to
+// the name of a file or to its end. None: it asks for a text of the model's own.
 func spansOf(part string) []string {
 	if m := inQuotes.FindAllStringSubmatch(part, -1); m != nil {
 		var out []string
@@ -38,6 +38,12 @@ func spansOf(part string) []string {
 			if namesFile(words[k], "") && pathLike(strings.Trim(words[k], ".,:;!?")) {
 				break
 			}
+			if k+1 < len(words) && !joins[strings.ToLower(words[k+1])] && !pathLike(strings.Trim(words[k+1], ".,:;!?")) {
+				continue // a text that is wanted ends where the part goes on: "milk" of "milk to list.md"
+			}
+			if joins[strings.ToLower(words[k])] {
+				continue
+			}
 			span := strings.Join(words[i:k+1], " ")
 			out = append(out, span)
 			if bare := strings.TrimRight(span, ".,:;!?"); bare != span && bare != "" {
@@ -52,6 +58,9 @@ var inQuotes = regexp.MustCompile(`"([^"]+)"|(?:^|\s)'([^']+)'`)
 
 // own are words of parts that want a text that is not in them.
 var own = set("about poem poems story stories joke haiku essay letter summary summarize summarise report code script function describe description explain explanation list numbers random")
+
+// joins are words that lead from a text to what is done with it.
+var joins = set("to into in on of with at for from by")
 
 // copied is the output of a tool as one line, if it is short enough to be copied.
 func copied(output string) string {

@@ -21,7 +21,7 @@ PROGRAMS = set -e; \
 	export CORREX_LLAMA_SERVER CORREX_NATS CORREX_PROGRAMS;
 SEED = echo "seed: CORREX_SEED=$(CORREX_SEED)";
 
-.PHONY: build demo test check soak bench clean help need
+.PHONY: build demo test check soak bench eval clean help need
 
 build: need ## build bus, model-worker, tool-worker and projector into bin/
 	@echo "building into bin/ (the first time takes a minute or two) ..."
@@ -53,6 +53,13 @@ bench: build ## measure, and print the table of docs
 	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
 	export CORREX_LLAMA_SERVER; \
 	$(GO) run $(BUILD) ./internal/bench
+
+eval: build ## have small models do small tasks, and write the table into docs/small-models.md; CORREX_EVAL_MODELS names more GGUF files
+	@set -e; \
+	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
+	export CORREX_LLAMA_SERVER; \
+	model=$$(scripts/model); \
+	$(GO) run $(BUILD) ./internal/eval -doc docs/small-models.md -model "$$model" $(foreach m,$(CORREX_EVAL_MODELS),-model "$(m)")
 
 clean: ## remove what was built; rm -rf .cache removes what was fetched
 	rm -rf bin .cache/test-bin .cache/test-bin.lock

@@ -21,8 +21,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"correx/pkg/sandbox"
 )
 
 // eval is one run.
@@ -38,7 +36,6 @@ type eval struct {
 }
 
 func main() {
-	sandbox.Stage()
 	var e eval
 	flag.Func("model", "a GGUF `file`; may be given several times", func(s string) error { e.models = append(e.models, s); return nil })
 	flag.StringVar(&e.loops, "loops", "native,constrained,correx", "which loops, separated by commas")
@@ -59,6 +56,11 @@ func main() {
 func (e *eval) run(ctx context.Context) (err error) {
 	if len(e.models) == 0 || e.program == "" {
 		return errors.New("no -model, or no -llama-server (CORREX_LLAMA_SERVER); `make eval` gives both")
+	}
+	for _, path := range e.models {
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return fmt.Errorf("model %s is no GGUF file; give files alone", path)
+		}
 	}
 	if e.dir, err = os.MkdirTemp("", "correx-eval-"); err != nil {
 		return err

@@ -34,6 +34,8 @@ func TestGuidedModelsMayDoWhatIsAsked(t *testing.T) {
 		"Is there a file called ghost.txt?":                      `file_read {"operation":"exists","path":"ghost.txt"}`,
 		"Which files are in the folder music?":                   `file_read {"operation":"list","path":"music"}`,
 		"Use echo to print sunrise.":                             `shell {"argv":["echo","sunrise"]}`,
+		"What files do I have in the folder music?":              `file_read {"operation":"list","path":"music"}`,
+		"Print the first 2 lines of list.txt with head.":         `shell {"argv":["head","-n","2","list.txt"]}`,
 		"How many words are in essay.txt?":                       `shell {"argv":["wc","-w","essay.txt"]}`,
 		"Find apple in basket.txt with grep.":                    `shell {"argv":["grep","apple","basket.txt"]}`,
 		"Write \"Stop, and read this\" to sign.txt and read it.": `file_write {"operation":"write","path":"sign.txt","content":"Stop, and read this"}`,

@@ -224,6 +224,15 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+func TestNearTo(t *testing.T) {
+	said := "look failed: there is no file doc/plan.txt; its directory /w/doc does not exist either; in /w there are docs/, plan.md, palm.txt."
+	for wrong, want := range map[string]string{"doc/plan.txt": "docs/plan.txt", "plan.nd": "plan.md", "PALM.TXT": "palm.txt", "other.csv": ""} {
+		if got := strings.Join(nearTo(wrong, said), " "); got != want {
+			t.Errorf("near to %s are %q, want %q", wrong, got, want)
+		}
+	}
+}
+
 func TestExamplesResembleTheTask(t *testing.T) {
 	f := events.InferenceRequested{Guided: true}
 	first := examplesFor(asked("Write hi to n.txt and read it back."), f, guidedOffers())

@@ -105,13 +105,14 @@ func (p plan) opened(s State, offers []events.ToolOffer, f events.InferenceReque
 				n.operations = append(n.operations, c.best.does().Operation)
 			}
 		}
-		if len(n.operations) > 0 || o.Tier <= events.T1 || len(p.calls()) == 0 {
-			if o.Tier <= events.T1 {
-				n.operations = nil
-			}
-			o.Schema = narrowed(o.Schema, n)
-			out = append(out, o)
+		switch {
+		case o.Tier <= events.T1:
+			n.operations = nil // it changes nothing, whatever it does
+		case len(n.operations) == 0 && len(p.calls()) > 0:
+			continue
 		}
+		o.Schema = narrowed(o.Schema, n)
+		out = append(out, o)
 	}
 	return out
 }

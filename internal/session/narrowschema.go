@@ -185,6 +185,8 @@ func (n narrowing) form(argv []string, item events.Raw) events.Raw {
 			items[k] = enum([]string{a})
 		case pathLike(a):
 			items[k] = oneOfTexts(item, n.paths)
+		case isNumber(a):
+			items[k] = oneOfTexts(item, numbersIn(n.texts))
 		default:
 			items[k] = oneOfTexts(item, n.texts)
 		}

@@ -66,23 +66,31 @@ func refersBack(text string) bool {
 }
 
 // nearTo are the paths that words of a text may mean instead of one that is
-// written wrong: they differ in a third of it at most.
+// written wrong: those that differ least from it, and in a third of it at most.
 func nearTo(wrong, text string) []string {
 	var out []string
+	least := len(wrong) / 3
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'(),;:<>{}[]`+"`", r) }) {
 		w = strings.TrimRight(w, ".!?")
 		if w == "" || strings.HasPrefix(w, "/") {
 			continue
 		}
-		meant := []string{w, path.Join(path.Dir(wrong), w)}
-		if strings.HasSuffix(w, "/") {
+		meant := []string{w}
+		switch {
+		case strings.HasSuffix(w, "/"):
 			meant = []string{path.Join(w, path.Base(wrong)), path.Clean(w)}
+		case !strings.Contains(w, "/"):
+			meant = append(meant, path.Join(path.Dir(wrong), w))
 		}
 		for _, p := range meant {
-			near := 3*distance(strings.ToLower(p), strings.ToLower(wrong)) <= len(wrong)
-			if p != wrong && near && !slices.Contains(out, p) {
-				out = append(out, p)
+			d := distance(strings.ToLower(p), strings.ToLower(wrong))
+			if p == wrong || d > least || slices.Contains(out, p) {
+				continue
 			}
+			if d < least {
+				least, out = d, nil
+			}
+			out = append(out, p)
 		}
 	}
 	return out

@@ -64,6 +64,9 @@ const (
 	leastLikeFile = 0.1
 )
 
+// namesProgram is what it counts that a part names the program of a sample.
+const namesProgram = 0.3
+
 // best returns the sample most like a part that ok takes and that is not among
 // those that are had. One is about files if the other is.
 func (x index) best(part string, had []sample, ok func(sample) bool) (sample, bool) {
@@ -80,6 +83,9 @@ func (x index) best(part string, had []sample, ok func(sample) bool) (sample, bo
 		like := 0.0
 		for _, w := range order {
 			like += of[w] * x.seen[k][w]
+		}
+		if program := s.does().program(); program != "" && of[stem(program)] > 0 {
+			like += namesProgram
 		}
 		if like > most {
 			most, at = like, k

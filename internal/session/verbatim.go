@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -82,4 +83,17 @@ func (s sample) quotes() bool {
 func quoting(text string) string {
 	const other = `[A-Za-z0-9 .,:;'()_/!?-]`
 	return fmt.Sprintf("^%s{0,80}%s[.!]?$", other, regexp.QuoteMeta(strings.TrimRight(text, ".!")))
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// numbersIn are the numbers of texts, each once.
+func numbersIn(texts []string) []string {
+	var out []string
+	for _, w := range strings.Fields(strings.Join(texts, " ")) {
+		if isNumber(w) && !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
 }

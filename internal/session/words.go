@@ -90,7 +90,7 @@ var alike = map[string]string{
 	"put": "write", "note": "write", "store": "save", "make": "create", "new": "create", "remove": "delete", "erase": "delete",
 	"add": "append", "attach": "append", "change": "replace", "substitute": "replace", "swap": "replace", "exchange": "replace",
 	"view": "show", "display": "show", "open": "read", "look": "read", "check": "read", "execute": "run", "start": "run",
-	"search": "find", "folder": "directory", "email": "letter", "e-mail": "letter", "mail": "letter", "message": "letter",
+	"what": "which", "search": "find", "folder": "directory", "email": "letter", "e-mail": "letter", "mail": "letter", "message": "letter",
 	"call": "phone", "ring": "phone", "internet": "web", "online": "web", "website": "web", "turn": "switch", "order": "book", "buy": "book",
 	"reserve": "book", "pay": "book", "color": "colour",
 }

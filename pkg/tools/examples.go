@@ -81,6 +81,7 @@ func (t *ShellTool) Examples() []events.ToolExample {
 		example("How many words has c.txt?", `{"argv":["wc","-w","c.txt"]}`, "7 c.txt\n", "c.txt has 7 words."),
 		example("Show the first 3 lines of c.txt with head.", `{"argv":["head","-n","3","c.txt"]}`, "a\nb\nc\n", "The first lines are: a, b, c."),
 		example("Show the last 2 lines of c.txt with tail.", `{"argv":["tail","-n","2","c.txt"]}`, "y\nz\n", "The last lines are: y, z."),
+		example("What time is it?", `{"argv":["date"]}`, "Fri Apr  3 09:30:00 UTC 2026\n", "It is Fri Apr  3 09:30:00 UTC 2026."),
 		example("What is the date of today?", `{"argv":["date"]}`, "Mon May  4 12:00:00 UTC 2026\n", "It is Mon May  4 12:00:00 UTC 2026."),
 	} {
 		if _, err := t.parse(events.ToolRequest{Parameters: e.Parameters}); err == nil {

@@ -57,9 +57,12 @@ func (e *eval) run(ctx context.Context) (err error) {
 	if len(e.models) == 0 || e.program == "" {
 		return errors.New("no -model, or no -llama-server (CORREX_LLAMA_SERVER); `make eval` gives both")
 	}
-	for _, path := range e.models {
+	for k, path := range e.models {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			return fmt.Errorf("model %s is no GGUF file; give files alone", path)
+		}
+		if e.models[k], err = filepath.Abs(path); err != nil { // the workers run elsewhere
+			return err
 		}
 	}
 	if e.dir, err = os.MkdirTemp("", "correx-eval-"); err != nil {

@@ -85,4 +85,6 @@ func Build(c Config) ([]Tool, error) {
 }
 
 // BuiltIn returns the names of all tools of this package, enabled or not.
-func BuiltIn() []string { return []string{"echo", "file_edit", "file_read", "file_write", "shell", "shell_commit"} }
+func BuiltIn() []string {
+	return []string{"echo", "file_edit", "file_read", "file_write", "shell", "shell_commit"}
+}

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 		os.Exit(work())
 	}
 	code := m.Run()
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
+	}
 	if err := finish(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

@@ -159,6 +159,7 @@ var attackerBuild = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	out := filepath.Join(dir, "escape.test")
 	cmd := exec.Command("go", "test", "-c", "-tags", testenv.Tags, "-buildvcs=false", "-o", out, ".")
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -174,8 +175,8 @@ func attackerProgram(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raceEnabled {
-		t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
-	}
 	return path
 }
+
+// builtIn is where the attacker was built; empty: nowhere.
+var builtIn string

@@ -42,8 +42,8 @@ var benchmarks = []benchmark{
 	{"latency_full", "≤ 2.5", func(ctx context.Context, b *bench) (row, error) { return b.latency(ctx) }},
 	{"project", "≥ 0.7", func(ctx context.Context, b *bench) (row, error) { return b.project(ctx) }},
 	{"verify", "≥ 0.5", func(ctx context.Context, b *bench) (row, error) { return b.verify(ctx) }},
-	{"spawn_full", "≤ 9", func(ctx context.Context, b *bench) (row, error) { return b.spawnFull(ctx) }},
-	{"spawn_ballast", "≤ 1.2", func(ctx context.Context, b *bench) (row, error) { return b.spawnBallast(ctx) }},
+	{"spawn_full", "≤ 9", func(ctx context.Context, b *bench) (row, error) { return b.spawn(ctx, "full") }},
+	{"spawn_ballast", "≤ 1.2", func(ctx context.Context, b *bench) (row, error) { return b.spawn(ctx, "ballast") }},
 	{"inference_latency", "≤ 8 ms more", func(ctx context.Context, b *bench) (row, error) { return b.inferenceLatency(ctx) }},
 	{"inference_throughput", "≥ 0.95", func(ctx context.Context, b *bench) (row, error) { return b.inferenceThroughput(ctx) }},
 }

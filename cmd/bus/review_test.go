@@ -42,7 +42,7 @@ func (draftCommit) FollowUpOnly() bool { return true }
 var longDiff = "--- a.txt\n+++ a.txt\n@@ -0,0 +1,300 @@\n" + strings.Repeat("+line\n", 300)
 
 func (draftCommit) Preview(_ context.Context, r events.ToolRequest) tools.Preview {
-	p := tools.Preview{Valid: true, Diff: "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n", Affected: []string{"/work/a.txt"}, Notes: []string{"directory /work, network off"}}
+	p := tools.Preview{Valid: true, Diff: "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n", Affected: []string{"/area/a.txt"}, Notes: []string{"directory /area, network off"}}
 	if strings.Contains(string(r.Parameters), "long") {
 		p.Diff = longDiff
 	}
@@ -59,7 +59,7 @@ func TestReviews(t *testing.T) {
 		p := says("a", "s", "a")
 		o := m.want(m.do(call{args: []string{"request", "draft", hello}, keys: p}), 0,
 			"draft T2 asks for approval", "isolation "+string(sandbox.Look().Level), "its changes wait for a review by draft_commit",
-			"Review of ", "draft_commit T2 asks for approval", "-one", "+two", "directory /work, network off", "/work/a.txt")
+			"Review of ", "draft_commit T2 asks for approval", "-one", "+two", "directory /area, network off", "/area/a.txt")
 		if o.stdout != "drafted\ncommitted\n" || p.times() != 3 {
 			t.Errorf("stdout is %q, asked %d times", o.stdout, p.times())
 		}

@@ -52,7 +52,7 @@ func TestCardGolden(t *testing.T) {
 	review := Card{
 		Session: "s1", Invocation: "t1-0-c", Tool: "shell_commit", Tier: "T2", Why: "review of t1-0", ReviewOf: "t1-0",
 		Notes: []string{"isolation fs-only"}, Found: []string{"directory /work", "python runs other programs\u202e"},
-		Parameters: []byte(`{"set":"1"}`), Affected: []string{"/work/a.txt"}, Diff: "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n",
+		Parameters: []byte(`{"set":"1"}`), Affected: []string{"/area/a.txt"}, Diff: "--- a.txt\n+++ a.txt\n@@ -1 +1 @@\n-one\n+two\n",
 		Digest: "0123", Deadline: noon.Add(time.Minute),
 	}
 	golden(t, "card-review.txt", review.Render(Style{}, noon))

@@ -25,12 +25,6 @@ type Flag struct {
 	Value string
 }
 
-// Load reads the configuration of a process whose --config flag says path; an
-// empty path stands for no such flag.
-func Load(path string) (Config, error) {
-	return Read(Source{File: path, Lookup: os.LookupEnv})
-}
-
 // Read reads a configuration. Its error is [Faults] where the configuration
 // itself is at fault.
 func Read(src Source) (Config, error) {

@@ -220,9 +220,6 @@ func checkpointOf(meta map[string]string) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// Path is where the file is.
-func (db *DB) Path() string { return db.path }
-
 // Identity names the stream that the database was made from.
 func (db *DB) Identity() Identity { return db.id }
 

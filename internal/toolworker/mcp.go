@@ -27,7 +27,7 @@ func servers(cfg config.Config, home *workerhome.Home, runner tools.Runner, logg
 		switch least := cfg.Tools.Sandbox.MinLevel; {
 		case m.URL == "" && !ok:
 			return nil, fmt.Errorf("MCP server %s: this runner starts no processes that are spoken to", m.Name)
-		case m.URL == "" && rank(o.Isolation) < rank(least):
+		case m.URL == "" && o.Isolation.Rank() < least.Rank():
 			logger.Error("MCP server is not started: processes are confined less than is configured", slog.String("mcp_server", m.Name),
 				slog.String("isolation", string(o.Isolation)), slog.String("min_level", string(least)))
 			continue

@@ -78,9 +78,9 @@ func (w *work) tooLittle(t tools.Tool, tier events.Tier) string {
 	}
 	const hint = "; tool-worker probe says what is missing and how to mend it"
 	switch {
-	case rank(w.isolation) < rank(w.least):
+	case w.isolation.Rank() < w.least.Rank():
 		return fmt.Sprintf("this machine confines processes by %q, and at least %q is configured (tools.sandbox.min_level)", w.isolation, w.least) + hint
-	case tier >= events.T3 && rank(w.isolation) < rank(events.IsolationFSOnly):
+	case tier >= events.T3 && w.isolation.Rank() < events.IsolationFSOnly.Rank():
 		return fmt.Sprintf("this machine confines processes by %q, and what is %s needs at least %q", w.isolation, tier, events.IsolationFSOnly) + hint
 	}
 	return ""
@@ -93,16 +93,6 @@ func spawns(t tools.Tool) bool {
 		}
 	}
 	return false
-}
-
-func rank(i events.Isolation) int {
-	switch i {
-	case events.IsolationFull:
-		return 2
-	case events.IsolationFSOnly:
-		return 1
-	}
-	return 0
 }
 
 // run is the claim.Work of one tool.

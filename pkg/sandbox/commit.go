@@ -3,9 +3,10 @@ package sandbox
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"correx/pkg/tools/workspace"
 )
 
 // append writes a record of e and, if durable, waits until it is on disk.
@@ -137,7 +138,7 @@ func (j *Journal) rewrite() error {
 		err = os.Rename(next, j.path())
 	}
 	if err == nil {
-		err = syncDir(j.dir)
+		err = workspace.SyncDir(j.dir)
 	}
 	if err != nil {
 		f.Close()
@@ -148,13 +149,4 @@ func (j *Journal) rewrite() error {
 	}
 	j.file, j.size, j.onDisk, j.durable = f, int64(len(text)), int64(len(text)), j.count
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -131,7 +131,7 @@ func (j *Journal) backUp(e *entry) error {
 		}
 		c.Backup = strconv.Itoa(i)
 		g.Go(func() error {
-			if err := writeSynced(filepath.Join(dir, c.Backup), c.Data); err != nil {
+			if err := workspace.WriteSynced(filepath.Join(dir, c.Backup), c.Data); err != nil {
 				return fmt.Errorf("back up %s: %w", c.Path(), err)
 			}
 			c.Data = nil
@@ -141,16 +141,7 @@ func (j *Journal) backUp(e *entry) error {
 	if err := g.Wait(); err != nil || !made {
 		return err
 	}
-	return errors.Join(syncDir(dir), syncDir(j.backups))
-}
-
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(workspace.SyncDir(dir), workspace.SyncDir(j.backups))
 }
 
 func (j *Journal) backupDir(e *entry) string { return filepath.Join(j.backups, e.Key.name()) }
@@ -185,10 +176,10 @@ func (j *Journal) keep(e *entry, i int) (string, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err // of a rollback that was cut short
 	}
-	if err := writeSynced(name, data); err != nil {
+	if err := workspace.WriteSynced(name, data); err != nil {
 		return "", fmt.Errorf("keep backup: %w", err)
 	}
-	return name, errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+	return name, errors.Join(workspace.SyncDir(dir), workspace.SyncDir(filepath.Dir(dir)))
 }
 
 func (j *Journal) dropBackups(e *entry) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,8 +46,7 @@ func newPatcher(c Config) patcher {
 
 // tooOpen says that processes are not confined as well as they must be.
 func (p patcher) tooOpen() string {
-	order := []events.Isolation{"", events.IsolationNone, events.IsolationFSOnly, events.IsolationFull}
-	if have := p.runner.Isolation(); slices.Index(order, have) < slices.Index(order, p.least) {
+	if have := p.runner.Isolation(); have.Rank() < p.least.Rank() {
 		return fmt.Sprintf("this machine confines processes by %q, and at least %q is configured", have, p.least)
 	}
 	return ""

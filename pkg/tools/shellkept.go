@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"correx/pkg/tools/changes"
+	"correx/pkg/tools/workspace"
 )
 
 // keptFor is how long changes wait for a person, after which nobody asks.
@@ -35,11 +35,22 @@ func (k kept) put(s changes.Set) (name string, data []byte, err error) {
 		return "", nil, err
 	}
 	k.sweep()
-	temp := filepath.Join(k.dir, ".new-"+name)
-	if err := errors.Join(writeSynced(temp, data), os.Rename(temp, filepath.Join(k.dir, name)), syncDir(k.dir)); err != nil {
+	if err := k.write(name, data); err != nil {
 		return "", nil, fmt.Errorf("keep the changes: %w", err)
 	}
 	return name, data, nil
+}
+
+// write puts a file into place whole, or not at all.
+func (k kept) write(name string, data []byte) error {
+	temp := filepath.Join(k.dir, workspace.TempName())
+	if err := workspace.WriteSynced(temp, data); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if err := os.Rename(temp, filepath.Join(k.dir, name)); err != nil {
+		return err
+	}
+	return workspace.SyncDir(k.dir)
 }
 
 // get returns the set that is called name.
@@ -86,26 +97,10 @@ func (k kept) sweep() {
 		if err != nil {
 			continue
 		}
-		age, name := time.Since(fi.ModTime()), strings.TrimSuffix(e.Name(), committed)
-		if !keptName.MatchString(name) || age > keptFor || name != e.Name() && age > committedFor {
+		age := time.Since(fi.ModTime())
+		waits := keptName.MatchString(e.Name())
+		if age > keptFor || !waits && age > committedFor { // a younger one may be on its way into place
 			_ = os.Remove(filepath.Join(k.dir, e.Name())) // it is tried again with the next
 		}
 	}
-}
-
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -8,6 +8,7 @@ package natstest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -85,14 +86,22 @@ func options(t testing.TB, port int) server.Options {
 	}
 }
 
+// freePort finds a port below those that the system gives to outgoing
+// connections: a server that restarts must find its port free again.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
+	const lowest, highest = 10_000, 32_000
+	var err error
+	for range 100 {
+		port := lowest + rand.IntN(highest-lowest)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatalf("find a free port: %v", err)
+	return 0
 }
 
 func (b *Bus) startAll() {

@@ -110,12 +110,13 @@ func (p *process) run(ctx context.Context, nc *nats.Conn, then func(*process, co
 }
 
 // offer announces the worker, works until ctx is done, and says that it stopped.
+// An announcement that was cut off may be on the log all the same.
 func (p *process) offer(ctx context.Context) error {
-	if _, err := p.log.Report(ctx, p.started()); err != nil {
-		return err
+	_, err := p.log.Report(ctx, p.started())
+	if err == nil {
+		p.logger.Info("tool-worker ready", slog.Int("tools", len(p.registry.All())), slog.Int("concurrency", p.o.Concurrency))
+		err = p.handle(ctx)
 	}
-	p.logger.Info("tool-worker ready", slog.Int("tools", len(p.registry.All())), slog.Int("concurrency", p.o.Concurrency))
-	err := p.handle(ctx)
 	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_, late := p.log.Report(bye, events.WorkerStopped{Ref: p.ref(), Boot: p.boot, Reason: "asked to stop"})

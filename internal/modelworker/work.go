@@ -125,7 +125,7 @@ func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end e
 	reply.Reasoning = head(answer.Reasoning)
 	return events.InferenceCompleted{
 		Reply: reply, Finish: answer.Finish, Usage: answer.Usage, Latency: answer.Latency, Timings: answer.Timings,
-		PromptDigest: prompt.Digest, Cut: prompt.Cut, Tokenizer: counter.name(),
+		PromptDigest: prompt.Digest, Pack: session.PackVersion, Cut: prompt.Cut, Shortened: prompt.Shortened, Tokenizer: counter.name(),
 	}, nil
 }
 

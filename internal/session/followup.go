@@ -124,13 +124,13 @@ func reviewText(i Invocation) string {
 	case events.ToolExecutionCompleted:
 		return "The changes were approved. " + success(i.Requested.Request.Tool, f.Receipt.Output)
 	case events.ToolExecutionFailed:
-		text := "The changes were approved, but not made: " + clip(f.Reason) + "."
+		text := "The changes were approved, but not made: " + f.Reason + "."
 		if f.Effects == events.EffectsNone || f.Effects == events.EffectsRolledBack {
 			text += " Nothing was changed."
 		}
 		return text
 	case events.ToolExecutionRejected:
-		return "The changes were not made: " + clip(f.Reason) + ". Nothing was changed."
+		return "The changes were not made: " + f.Reason + ". Nothing was changed."
 	}
 	return "The changes wait for a review."
 }

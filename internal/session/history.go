@@ -6,53 +6,56 @@ import (
 	"correx/pkg/events"
 )
 
-// maxResult bounds what a model is told of one tool's result, in bytes.
-const maxResult = 8 << 10
+// An entry is one part of L2: what was said, or what a tool answered.
+type entry struct {
+	seq    uint64
+	role   events.ChatRole
+	text   string // whole, and harmless
+	result bool   // of a tool: it can be shortened
+	kept   bool   // what was asked for last: it is never cut
+}
 
-// maxGuidedResult is the same for a model that is guided: it is the slower, and
-// the sooner lost, the more it has to read.
-const maxGuidedResult = 1500
+// told is an entry as a model gets it: of a result, at most so many bytes.
+func (e entry) told(most int) string {
+	if !e.result {
+		return e.text
+	}
+	return shorten(e.text, most)
+}
 
 // historyOf is L2: what was said and done since the task, in the order of the
 // log, as far as f may read.
-func historyOf(s State, f events.InferenceRequested) []events.ChatMessage {
-	type entry struct {
-		seq uint64
-		msg events.ChatMessage
-	}
+func historyOf(s State, f events.InferenceRequested) []entry {
 	var all []entry
-	add := func(seq uint64, role events.ChatRole, text string) {
-		if seq <= f.Through {
-			all = append(all, entry{seq, events.ChatMessage{Role: role, Content: neutral(text)}})
+	add := func(e entry) {
+		if e.seq <= f.Through {
+			e.text = neutral(e.text)
+			all = append(all, e)
 		}
 	}
+	_, asked := goalSince(s, f.Through)
 	for _, m := range s.Messages {
-		add(m.Seq, events.RoleUser, m.Text)
+		add(entry{seq: m.Seq, role: events.RoleUser, text: m.Text, kept: m.Seq == asked})
 	}
 	for _, i := range s.Inferences {
 		if i.Done != nil {
-			add(i.EndSeq, events.RoleAssistant, i.Done.Reply.Text)
+			add(entry{seq: i.EndSeq, role: events.RoleAssistant, text: i.Done.Reply.Text})
 		}
 	}
 	for _, i := range s.Tools {
 		if i.End != nil && i.Requested != nil {
-			text := ResultText(i)
-			if f.Guided {
-				text = clipTo(text, maxGuidedResult)
-			}
-			add(i.EndSeq, events.RoleUser, text)
+			add(entry{seq: i.EndSeq, role: events.RoleUser, text: resultText(i), result: true})
 		}
 	}
 	sort.SliceStable(all, func(a, b int) bool { return all[a].seq < all[b].seq })
-	msgs := make([]events.ChatMessage, len(all))
-	for k, e := range all {
-		msgs[k] = e.msg
-	}
-	return msgs
+	return all
 }
 
 // ResultText is what a model is told of an invocation that ended.
-func ResultText(i Invocation) string {
+func ResultText(i Invocation) string { return shorten(resultText(i), maxResult) }
+
+// resultText is that, however long.
+func resultText(i Invocation) string {
 	tool := i.Requested.Request.Tool
 	prefix := ""
 	if i.Requested.Actor != "" {
@@ -80,7 +83,7 @@ func success(tool, output string) string {
 	if output == "" {
 		output = "done"
 	}
-	return tool + " succeeded: " + clip(output)
+	return tool + " succeeded: " + output
 }
 
 func failure(tool, reason string, recoverable bool) string {
@@ -88,15 +91,5 @@ func failure(tool, reason string, recoverable bool) string {
 	if recoverable {
 		hint = " The same call may work later."
 	}
-	return tool + " failed: " + clip(reason) + "." + hint
-}
-
-func clip(s string) string { return clipTo(s, maxResult) }
-
-// clipTo keeps head and tail of a text that is longer than so many bytes.
-func clipTo(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return s[:most/2] + "\n[…]\n" + s[len(s)-most/2:]
+	return tool + " failed: " + reason + "." + hint
 }

@@ -128,8 +128,8 @@ func (p plan) paths(s State, part string, offers []events.ToolOffer, f events.In
 	}
 	if refersBack(part) {
 		said := []string{s.Started.Task}
-		for _, m := range historyOf(s, f) {
-			said = append(said, m.Content)
+		for _, e := range historyOf(s, f) {
+			said = append(said, e.told(maxGuidedResult))
 		}
 		for _, text := range slices.Backward(said) {
 			if all := pathsIn(text); len(all) > 0 {

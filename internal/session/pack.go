@@ -6,17 +6,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"correx/pkg/events"
 )
 
+// PackVersion says how prompts are laid out. It is one more whenever the same
+// session gives other messages than before, so that whoever packs an old prompt
+// again knows why it differs.
+const PackVersion = 1
+
 // A Prompt is what a model is told.
 type Prompt struct {
 	Messages []events.ChatMessage
-	Cut      int    // L2 entries that were left out, oldest first
-	Digest   string // SHA-256 of the messages as JSON
+	Loss
+	Digest string // SHA-256 of the messages as JSON
 }
 
 // ErrOverflow says that what may not be cut is over the window already.
@@ -30,43 +34,44 @@ func (e *ErrOverflow) Error() string {
 // f.Through, the offers that f names, the room for it in tokens, and a function
 // that counts. L0 is the system prompt with the tools, L1 a worked example as
 // real turns and the task, L2 what has happened since: what the model said as
-// assistant, tool results and people as user. Over the window, the oldest L2
-// entries go first and a marker stands in their place; L0 and L1 never go.
+// assistant, tool results and people as user. Over the window, L2 loses as little
+// as will do, see [Loss]; L0, L1 and what was asked for last lose nothing.
 //
-// It is pure: whoever has the log can pack the same prompt again.
+// It is pure: whoever has the log can pack the same prompt again, see [Repack].
 func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, window int, count func([]events.ChatMessage) int) (Prompt, error) {
 	if len(f.Messages) > 0 || s.Started == nil {
 		return fixed(f.Messages, window, count)
 	}
-	open := offered(offers, f.Withdrawn, f.FinalOnly)
-	head := []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers, f.Guided)}}
-	head = append(head, examplesFor(s, f, offers)...)
-	head = append(head, events.ChatMessage{Role: events.RoleUser, Content: neutral(s.Started.Task)})
-	history := historyOf(s, f)
-	var tail []events.ChatMessage
-	if len(open) == 0 && len(offers) > 0 && !f.Guided {
-		tail = append(tail, user("Say in one sentence what was done."))
-	} else if n := len(history); n > 0 && history[n-1].Role == events.RoleAssistant {
-		tail = append(tail, user("Go on.")) // a grammar needs a turn of its own to answer in
-	}
-	build := func(cut int) []events.ChatMessage {
-		return merge(slices.Concat(head, marked(history, cut), tail))
-	}
-	return fit(build, len(history), window, count)
+	return layoutOf(s, offers, f).fit(window, count)
 }
 
-// fit returns the prompt with the fewest of n entries cut that fits. Counting may
-// cost a request each, so the number is searched for by halves.
-func fit(build func(cut int) []events.ChatMessage, n, window int, count func([]events.ChatMessage) int) (Prompt, error) {
-	if msgs := build(0); count(msgs) <= window {
-		return prompt(msgs, 0), nil
+// Repack makes the prompt of an inference that was packed before, by what it
+// lost then. No window and no tokenizer is needed for it.
+func Repack(s State, offers []events.ToolOffer, f events.InferenceRequested, lost Loss) Prompt {
+	if len(f.Messages) > 0 || s.Started == nil {
+		p, _ := fixed(f.Messages, 0, func([]events.ChatMessage) int { return 0 })
+		return p
 	}
-	cut := min(n, 1+sort.Search(max(n-1, 0), func(k int) bool { return count(build(k+1)) <= window }))
-	msgs := build(cut)
-	if size := count(msgs); size > window {
-		return Prompt{}, &ErrOverflow{size, window}
+	l := layoutOf(s, offers, f)
+	return prompt(l.build(lost), lost)
+}
+
+// layoutOf lays a prompt out.
+func layoutOf(s State, offers []events.ToolOffer, f events.InferenceRequested) layout {
+	open := offered(offers, f.Withdrawn, f.FinalOnly)
+	l := layout{history: historyOf(s, f), most: maxResult}
+	if f.Guided {
+		l.most = maxGuidedResult
 	}
-	return prompt(msgs, cut), nil
+	l.head = []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers, f.Guided)}}
+	l.head = append(l.head, examplesFor(s, f, offers)...)
+	l.head = append(l.head, user(neutral(s.Started.Task)))
+	if len(open) == 0 && len(offers) > 0 && !f.Guided {
+		l.tail = append(l.tail, user("Say in one sentence what was done."))
+	} else if n := len(l.history); n > 0 && l.history[n-1].role == events.RoleAssistant {
+		l.tail = append(l.tail, user("Go on.")) // a grammar needs a turn of its own to answer in
+	}
+	return l
 }
 
 // fixed packs the messages of an inference of no session; none at all are one
@@ -78,24 +83,16 @@ func fixed(msgs []events.ChatMessage, window int, count func([]events.ChatMessag
 	if n := count(msgs); n > window {
 		return Prompt{}, &ErrOverflow{n, window}
 	}
-	return prompt(msgs, 0), nil
+	return prompt(msgs, Loss{}), nil
 }
 
-func prompt(msgs []events.ChatMessage, cut int) Prompt {
+func prompt(msgs []events.ChatMessage, lost Loss) Prompt {
 	text, err := json.Marshal(msgs)
 	if err != nil { // strings always encode
 		text = nil
 	}
 	sum := sha256.Sum256(text)
-	return Prompt{Messages: msgs, Cut: cut, Digest: hex.EncodeToString(sum[:])}
-}
-
-func marked(history []events.ChatMessage, cut int) []events.ChatMessage {
-	if cut == 0 {
-		return history
-	}
-	marker := user(fmt.Sprintf("[%d earlier entries were left out]", cut))
-	return append([]events.ChatMessage{marker}, history[min(cut, len(history)):]...)
+	return Prompt{Messages: msgs, Loss: lost, Digest: hex.EncodeToString(sum[:])}
 }
 
 // merge joins neighbours of one role: many templates demand that they alternate.
@@ -126,7 +123,7 @@ func systemText(own string, offers []events.ToolOffer, guided bool) string {
 	if own == "" {
 		own = defaultSystem
 	}
-	b.WriteString(own)
+	b.WriteString(strings.ToValidUTF8(own, "\uFFFD"))
 	if guided { // a small model takes the first tool that is named, whatever it is for
 		return b.String()
 	}
@@ -153,21 +150,4 @@ func exampleFirst(offers []events.ToolOffer) []events.ToolOffer {
 		return len(chain)
 	}
 	return slices.SortedStableFunc(slices.Values(offers), func(a, b events.ToolOffer) int { return rank(a) - rank(b) })
-}
-
-// controlTokens are what templates give a meaning that text must not have.
-var controlTokens = strings.NewReplacer("<|", "< |", "|>", "| >", "<｜", "< ｜", "｜>", "｜ >", "<s>", "< s>", "</s>", "< /s>",
-	"[INST]", "[ INST]", "[/INST]", "[ /INST]", "<<SYS>>", "<< SYS>>", "<</SYS>>", "<< /SYS>>",
-	"<bos>", "< bos>", "<eos>", "< eos>", "<start_of_turn>", "< start_of_turn>", "<end_of_turn>", "< end_of_turn>")
-
-// neutral makes control tokens of templates harmless in text that others wrote.
-func neutral(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	for {
-		t := controlTokens.Replace(s)
-		if t == s {
-			return s
-		}
-		s = t // "<|>" holds two that overlap
-	}
 }

@@ -61,9 +61,11 @@ type InferenceCompleted struct {
 	Usage        TokenUsage         `json:"usage"`
 	Latency      time.Duration      `json:"latency_ns"` // wall clock of the HTTP call
 	Timings      map[string]float64 `json:"timings,omitempty"`
-	PromptDigest string             `json:"prompt_sha256"` // of the packed messages, see session.Pack
-	Cut          int                `json:"cut,omitempty"` // L2 entries left out, oldest first
-	Tokenizer    string             `json:"tokenizer"`     // "server"; "estimate": len/4; "bytes": it fits even if each byte is a token
+	PromptDigest string             `json:"prompt_sha256"`             // of the packed messages, see session.Pack
+	Pack         int                `json:"pack,omitempty"`            // how the prompt was laid out, see session.PackVersion
+	Cut          int                `json:"cut,omitempty"`             // L2 entries left out, oldest first
+	Shortened    int                `json:"shortened_bytes,omitempty"` // of the tool results that stayed, oldest first
+	Tokenizer    string             `json:"tokenizer"`                 // "server"; "estimate": len/4; "bytes": it fits even if each byte is a token
 }
 
 // An InferenceFailure says why an inference failed, for programs.

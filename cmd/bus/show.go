@@ -12,61 +12,102 @@ import (
 	"correx/pkg/events"
 )
 
+const showHelp = `Show reads a session from the log: how it stands, and its time line. The log is
+all that it needs; no other process must run but the server.
+
+With --at it shows the session as it was at a point, with the questions that
+waited then; with --diff, what changed from one point to another, or to the end.
+A point is a sequence of EVENTS, a time such as 2026-01-02T15:04:05Z, or how long
+ago it is, such as 10m.`
+
+// A showing is what of a session is to be shown.
+type showing struct {
+	session events.SessionID
+	at      string // a point; empty: the end
+	diff    bool
+	points  []string // with diff: from, and to if it is not the end
+	follow  bool
+	yes     bool
+}
+
 func newShow(a *app) *cobra.Command {
-	var at uint64
-	var follow, yes bool
+	var w showing
 	cmd := &cobra.Command{
-		Use: "show <session>", Short: "what happened in a session, step by step",
-		Long: `Show reads a session from the log: how it stands, and its time line. The log is
-all that it needs; no other process must run but the server.`,
-		Args: cli.Args("the session"), ValidArgsFunction: a.completeSession,
+		Use: "show <session>", Short: "what happened in a session, step by step", Long: showHelp,
+		Example: "  bus show s-4k2 --at 120\n  bus show s-4k2 --diff 120 2026-01-02T15:04:05Z\n  bus show s-4k2 --diff 10m",
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !w.diff:
+				return cli.Args("the session")(cmd, args)
+			case len(args) == 2:
+				return nil // to the end
+			}
+			return cli.Args("the session", "the point to begin at", "the point to end at")(cmd, args)
+		},
+		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.show(cmd.Context(), events.SessionID(args[0]), at, follow, yes)
+			w.session, w.points = events.SessionID(args[0]), args[1:]
+			return a.show(cmd.Context(), w)
 		},
 	}
-	cmd.Flags().Uint64Var(&at, "at", 0, "as it was at this sequence of EVENTS")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on watching, as bus run does")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "with --follow: approve everything that is asked (YES=1)")
-	cmd.MarkFlagsMutuallyExclusive("at", "follow")
+	f := cmd.Flags()
+	f.StringVar(&w.at, "at", "", "as it was at this `point`")
+	f.BoolVar(&w.diff, "diff", false, "what changed between two points, which follow the session")
+	f.BoolVarP(&w.follow, "follow", "f", false, "go on watching, as bus run does")
+	f.BoolVarP(&w.yes, "yes", "y", false, "with --follow: approve everything that is asked (YES=1)")
+	cmd.MarkFlagsMutuallyExclusive("at", "follow", "diff")
+	_ = cmd.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions) // the flag is there
 	return cmd
 }
 
-func (a *app) show(ctx context.Context, id events.SessionID, at uint64, follow, yes bool) error {
-	if err := events.CheckToken(string(id)); err != nil {
+func (a *app) show(ctx context.Context, w showing) error {
+	if err := events.CheckToken(string(w.session)); err != nil {
 		return cli.Usage("session %w", err)
+	}
+	points, err := w.parse(time.Now())
+	if err != nil {
+		return err
 	}
 	c, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
+	story, err := a.story(ctx, c, w.session)
 	if err != nil {
 		return err
 	}
-	wait := a.env.Progress("reading session " + string(id))
-	records, err := log.ReadFilter(ctx, events.SessionFilter(id), 1, at)
-	wait.Stop()
-	if err != nil {
-		return fmt.Errorf("show session %s: %w", id, err)
+	switch {
+	case w.diff:
+		return a.showDiff(story, points)
+	case w.at != "":
+		return a.showAt(story, points[0])
 	}
-	if len(records) == 0 {
-		return fmt.Errorf("show session %s: the log has nothing of it", id)
-	}
-	state := session.State{ID: id}
-	for _, r := range records {
-		state = session.Evolve(state, r)
-	}
-	if err := a.showState(state, records); err != nil {
+	state := story.until(len(story.records))
+	if err := a.showState(state, story.records, time.Now(), nil); err != nil || !w.follow {
 		return err
-	}
-	if !follow {
-		return nil
 	}
 	if ended(state) {
 		return a.outcome(state, false)
 	}
-	return a.watchSession(ctx, c, state, records[len(records)-1].Seq+1, yes)
+	return a.watchSession(ctx, c, state, story.records[len(story.records)-1].Seq+1, w.yes)
+}
+
+// parse reads the points, of which there are as many as the user named.
+func (w showing) parse(now time.Time) ([]point, error) {
+	texts := w.points
+	if w.at != "" {
+		texts = []string{w.at}
+	}
+	var all []point
+	for _, text := range texts {
+		p, err := parsePoint(text, now)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // sessionSummary is a session as JSON.
@@ -79,8 +120,10 @@ type sessionSummary struct {
 	Code    string           `json:"code,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
 	Tools   []toolSummary    `json:"tools,omitempty"`
+	Waiting []waitingSummary `json:"approvals,omitempty"` // questions that wait
 	Alarms  []session.Alarm  `json:"alarms,omitempty"`
-	Seq     uint64           `json:"seq"` // the last record that was read
+	Seq     uint64           `json:"seq"`          // the last record that was read
+	At      *moment          `json:"at,omitempty"` // with --at: the point
 	Records []recordJSON     `json:"records,omitempty"`
 }
 
@@ -88,6 +131,28 @@ type toolSummary struct {
 	Invocation events.ToolInvocationID      `json:"invocation"`
 	Tool       string                       `json:"tool"`
 	Status     session.ToolInvocationStatus `json:"status"`
+}
+
+// waitingSummary is a question that waits for a person.
+type waitingSummary struct {
+	Invocation events.ToolInvocationID `json:"invocation"`
+	Tool       string                  `json:"tool"`
+	Tier       events.Tier             `json:"tier"`
+	By         string                  `json:"requested_by"` // an actor, or "model"
+	Parameters events.Raw              `json:"parameters,omitempty"`
+	Digest     string                  `json:"digest"`
+	Deadline   time.Time               `json:"deadline"`
+	Why        string                  `json:"why"`
+}
+
+func waitingJSON(i session.Invocation) waitingSummary {
+	q := waitingSummary{Invocation: i.ID, Tool: i.Asked.Tool, Tier: i.Asked.Tier, By: "model",
+		Digest: i.Asked.Digest, Deadline: i.Asked.Deadline.UTC(), Why: i.Asked.Why}
+	if i.Requested.Actor != "" {
+		q.By = string(i.Requested.Actor)
+	}
+	q.Parameters = i.Requested.Request.Parameters
+	return q
 }
 
 func sessionJSON(s session.State) sessionSummary {
@@ -110,21 +175,29 @@ func sessionJSON(s session.State) sessionSummary {
 			t.Tool = i.Requested.Request.Tool
 		}
 		j.Tools = append(j.Tools, t)
+		if i.Status() == session.ApprovalRequested {
+			j.Waiting = append(j.Waiting, waitingJSON(i))
+		}
 	}
 	return j
 }
 
-func (a *app) showState(s session.State, records []events.Record) error {
+// showState shows a session as it stood at now; at is the point, if one was asked
+// for.
+func (a *app) showState(s session.State, records []events.Record, now time.Time, at *moment) error {
+	j := sessionJSON(s)
+	j.At = at
 	if a.flags.JSON {
-		j := sessionJSON(s)
 		for _, r := range records {
 			j.Records = append(j.Records, asJSON(r))
 		}
 		return cli.JSON(a.env.Stdout, j)
 	}
 	style, out := a.env.OutStyle(), a.env.Stdout
-	j := sessionJSON(s)
 	fmt.Fprintf(out, "%s  %s\n", style.Bold(string(s.ID)), statusText(style, s.Status))
+	if at != nil {
+		fmt.Fprintf(out, "%s\n", style.Dim("as it was at "+at.String()+at.since()))
+	}
 	if j.Task != "" {
 		fmt.Fprintf(out, "%s\n", cli.Visible(j.Task))
 	}
@@ -145,7 +218,7 @@ func (a *app) showState(s session.State, records []events.Record) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "\n%s", card.Render(style, time.Now()))
+		fmt.Fprintf(out, "\n%s", card.Render(style, now))
 	}
 	return nil
 }

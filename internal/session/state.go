@@ -60,9 +60,9 @@ type Activation struct {
 
 // A Message is what people and the system said.
 type Message struct {
-	Seq  uint64
-	Role events.ChatRole
-	Text string
+	Seq  uint64          `json:"seq"`
+	Role events.ChatRole `json:"role"`
+	Text string          `json:"text"`
 }
 
 // A Citation says which fact carries a command out.
@@ -75,9 +75,9 @@ type Citation struct {
 
 // An Alarm is a record that does not hold.
 type Alarm struct {
-	Seq     uint64
-	Subject string
-	Reason  string
+	Seq     uint64 `json:"seq"`
+	Subject string `json:"subject"`
+	Reason  string `json:"reason"`
 }
 
 // maxAlarms bounds what a flood of strangers' records can make a State keep.

@@ -32,6 +32,7 @@ type showing struct {
 
 func newShow(a *app) *cobra.Command {
 	var w showing
+	var prompt string
 	cmd := &cobra.Command{
 		Use: "show <session>", Short: "what happened in a session, step by step", Long: showHelp,
 		Example: "  bus show s-4k2 --at 120\n  bus show s-4k2 --diff 120 2026-01-02T15:04:05Z\n  bus show s-4k2 --diff 10m",
@@ -46,6 +47,9 @@ func newShow(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: a.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("prompt") {
+				return a.showPrompt(cmd.Context(), events.SessionID(args[0]), events.InferenceID(prompt))
+			}
 			w.session, w.points = events.SessionID(args[0]), args[1:]
 			return a.show(cmd.Context(), w)
 		},
@@ -55,7 +59,8 @@ func newShow(a *app) *cobra.Command {
 	f.BoolVar(&w.diff, "diff", false, "what changed between two points, which follow the session")
 	f.BoolVarP(&w.follow, "follow", "f", false, "go on watching, as bus run does")
 	f.BoolVarP(&w.yes, "yes", "y", false, "with --follow: approve everything that is asked (YES=1)")
-	cmd.MarkFlagsMutuallyExclusive("at", "follow", "diff")
+	f.StringVar(&prompt, "prompt", "", "what this `inference` was told, packed again and held against what is recorded")
+	cmd.MarkFlagsMutuallyExclusive("at", "follow", "diff", "prompt")
 	_ = cmd.RegisterFlagCompletionFunc("at", cobra.NoFileCompletions) // the flag is there
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"correx/internal/natstest"
@@ -23,12 +24,17 @@ type shop struct {
 	ctx context.Context
 	bus *natstest.Bus
 	topics
+	ackWait time.Duration
 }
 
-func newShop(t *testing.T, topics ...string) *shop {
+func newShop(t *testing.T, topics ...string) *shop { return patientShop(t, ackWait, topics...) }
+
+// patientShop is a shop whose server waits so long for an ack. A test in which
+// nothing may be delivered twice takes one that no busy machine lets run out.
+func patientShop(t *testing.T, wait time.Duration, topics ...string) *shop {
 	t.Parallel()
 	bus := natstest.Server(t)
-	s := &shop{T: t, ctx: natstest.Context(t), bus: bus, topics: newTopics(t, bus, ackWait)}
+	s := &shop{T: t, ctx: natstest.Context(t), bus: bus, topics: newTopics(t, bus, wait), ackWait: wait}
 	for _, topic := range topics {
 		s.make(topic)
 	}
@@ -56,7 +62,7 @@ func (s *shop) publish(topic string, n int) {
 // work runs a worker until stop, which returns what Run returned.
 func (s *shop) work(slots int, handlers map[string]worker.Handler, change ...func(*worker.SubscriberConfig)) (stop func() error) {
 	s.Helper()
-	cfg := config(s.bus.JetStream(s), slots, ackWait)
+	cfg := config(s.bus.JetStream(s), slots, s.ackWait)
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -153,13 +159,28 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// The handler works until the heartbeats that the server confirmed have covered
+// its ack wait twice: then none but they can have kept the message.
 func TestHeartbeatsKeepALongHandlersMessage(t *testing.T) {
-	s := newShop(t, "a")
+	s := patientShop(t, 3*time.Second, "a")
+	beats := make(chan *nats.Msg, 99)
+	if _, err := s.bus.Connect(t).ChanSubscribe("$JS.ACK.>", beats); err != nil {
+		t.Fatal(err)
+	}
 	seen := make(chan worker.Delivery, 9)
 	s.publish("a", 1)
 	s.work(4, map[string]worker.Handler{"a": func(_ context.Context, d worker.Delivery) worker.Outcome {
 		seen <- d
-		<-time.After(4 * ackWait)
+		for range 6 {
+			select {
+			case m := <-beats:
+				if string(m.Data) != "+WPI" {
+					t.Errorf("%q in place of a heartbeat", m.Data)
+				}
+			case <-s.ctx.Done():
+				t.Error("no heartbeat while the handler works")
+			}
+		}
 		return worker.Ack()
 	}})
 	s.take(seen)
@@ -189,7 +210,7 @@ func TestAPanicDropsTheDelivery(t *testing.T) {
 
 func TestConsumersShareTheSlots(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
-	s := newShop(t, names...)
+	s := patientShop(t, 30*time.Second, names...)
 	const each, slots = 25, 2
 	for _, n := range names {
 		s.publish(n, each)

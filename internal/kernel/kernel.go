@@ -196,7 +196,7 @@ func (k *Kernel) depart() {
 
 // fold takes one record of the log to where it belongs.
 func (k *Kernel) fold(r events.Record) {
-	if r.Aggregate.Session == events.System {
+	if r.Aggregate.Session == events.System || r.Aggregate.Kind == events.KindInference {
 		k.evolveWorld(r)
 	}
 	if r.Err != nil {

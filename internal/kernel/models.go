@@ -30,7 +30,7 @@ func (k *Kernel) carryOutModel(w *wish) {
 
 func (k *Kernel) tryModel(w *wish) (done bool, err error) {
 	model, worker := modelOf(w.Command)
-	offer, ok := k.world.Load().Model(model, "")
+	offer, ok := k.world.Load().Model(model)
 	if !ok {
 		k.reject(w, []string{fmt.Sprintf("no model-worker offers the model %q", model)})
 		return false, nil

@@ -263,17 +263,14 @@ func (h handler) infer(b events.InferenceRun) Answer {
 	if old.Status() != "" {
 		return h.reject("inference %q exists and is %s; choose another id, or none to be given one", id, old.Status())
 	}
-	name, capability := b.Model, b.Capability
-	if name == "" && capability == "" {
-		name = h.w.Settings.Model
-	}
-	m, ok := h.w.Model(name, capability)
+	q := h.w.wanted(b.Model, b.Capability)
+	m, ok := h.w.Route(q)
 	if !ok {
 		until := h.c.Time.Add(h.w.Settings.OfferWait)
 		if h.now.Before(until) {
-			return Answer{Wait: until, Why: "a model-worker that offers the model"}
+			return Answer{Wait: until, Why: "a model-worker that offers " + q.String()}
 		}
-		return h.reject("no model-worker offered the model before %s", stamp(until))
+		return h.reject("no model-worker offered %s before %s", q, stamp(until))
 	}
 	messages := b.Messages
 	if len(messages) == 0 {
@@ -283,6 +280,6 @@ func (h handler) infer(b events.InferenceRun) Answer {
 	return h.decide(events.InferenceRequested{
 		Ref: events.Ref{Session: events.System, ID: string(id)}, Decision: d, Stage: "actor",
 		Model: m.What.Name, ModelToken: m.What.Token, Through: max(d.DecidedAt, d.WorldAt), Generation: b.Generation,
-		Messages: messages, Deadline: h.now.Add(h.w.Settings.OfferWait),
+		Routing: &m.Routing, Messages: messages, Deadline: h.now.Add(h.w.Settings.OfferWait),
 	}, old.LastSeq)
 }

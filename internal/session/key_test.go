@@ -100,7 +100,7 @@ func TestModelsArePickedByNameThenByScore(t *testing.T) {
 		return events.CapabilityScore{Capability: c, Score: s}
 	}
 	var w session.World
-	if _, ok := w.Model("", ""); ok {
+	if _, ok := w.Route(session.Want{}); ok {
 		t.Error("a model where there is none")
 	}
 	w = session.EvolveWorld(w, events.Record{Seq: 1, Aggregate: events.Aggregate{Session: events.System}, Fact: events.WorkerStarted{
@@ -110,7 +110,7 @@ func TestModelsArePickedByNameThenByScore(t *testing.T) {
 		capability events.ModelCapability
 		want       string
 	}{{"", "", "alpha"}, {"", events.Coding, "code"}, {"", events.Reasoning, "alpha"}, {"zed", events.Coding, "zed"}, {"none", "", ""}} {
-		got, ok := w.Model(c.name, c.capability)
+		got, ok := w.Route(session.Want{Model: c.name, Capability: c.capability})
 		if string(got.What.Name) != c.want || ok != (c.want != "") {
 			t.Errorf("%q for %q: %q, %v", c.name, c.capability, got.What.Name, ok)
 		}
@@ -186,7 +186,7 @@ func TestAnnouncementsBeyondTheirRoleAreNotBelieved(t *testing.T) {
 		r := events.Record{Seq: 1, Aggregate: events.AggregateOf(c.f), Fact: c.f}
 		w := session.EvolveWorld(session.World{Settings: events.Settings{Mode: events.ModePrompt}}, r)
 		_, tool := w.Tool("echo")
-		_, model := w.Model("m", "")
+		_, model := w.Model("m")
 		if settings := w.Settings.Mode == events.ModeAuto; settings != c.settings || tool != c.tools || model != c.models {
 			t.Errorf("%s as %q: settings %v, tool %v, model %v", c.f.ID, c.f.Role, settings, tool, model)
 		}

@@ -48,6 +48,9 @@ var hidden = map[string]bool{
 	"world_at": true, "settings": true,
 }
 
+// onlyOne begins the routing of an inference for which there was one model.
+const onlyOne = `{rule="only"`
+
 // fields prints a body's fields in their order, without those that are hidden or
 // say nothing.
 func fields(body []byte) string {
@@ -65,7 +68,7 @@ func fields(body []byte) string {
 		if err := dec.Decode(&v); err != nil {
 			return " " + string(body)
 		}
-		if text := value(v); text != "" && !hidden[key.(string)] {
+		if text := value(v); text != "" && !hidden[key.(string)] && !strings.HasPrefix(text, onlyOne) {
 			fmt.Fprintf(&b, " %s=%s", key, text)
 		}
 	}

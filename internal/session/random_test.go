@@ -83,6 +83,7 @@ func (c *chaos) run() {
 		c.reviewsAreAnswered(k)
 	}
 	evolvesPurely(c.t, c.log)
+	c.queueIsWhatIsOpen()
 	c.decidesAlike()
 }
 
@@ -140,6 +141,8 @@ func (c *chaos) something() {
 		c.report(events.WorkerStopped{Ref: events.Ref{Session: events.System, ID: c.pick("w1", "w2", "m1")}, Boot: c.pick("b", "other")})
 	case n < 93:
 		c.offer([]string{"m1", "model:m"})
+		c.offer(c.manyModels())
+		c.becomes([]string{c.pick("m1", "m2"), c.pick("m", "n", "o"), c.pick("loaded", "unloaded", "crashed", "load_failed")})
 		c.offer(everything)
 	case n < 97:
 		c.lag()

@@ -6,20 +6,50 @@ import (
 	"correx/pkg/events"
 )
 
-func (r *reactor) model() (events.ModelID, events.ModelCapability) {
-	if r.s.Started.Model == "" && r.s.Started.Capability == "" {
-		return r.w.Settings.Model, ""
+// want is the model that the session names, or the capability, or what the
+// settings say.
+func (r *reactor) want() Want {
+	q := r.w.wanted(r.s.Started.Model, r.s.Started.Capability)
+	for k := len(r.s.Inferences) - 1; k >= 0; k-- {
+		if i := r.s.Inferences[k]; i.Requested != nil {
+			q.Last = i.Requested.Model
+			break
+		}
 	}
-	return r.s.Started.Model, r.s.Started.Capability
+	q.Avoid = r.untaken()
+	return q
 }
 
-func (r *reactor) modelName() string {
-	name, c := r.model()
+// wanted fills in the settings' model where nothing is named.
+func (w World) wanted(name events.ModelID, c events.ModelCapability) Want {
+	if name == "" && c == "" && w.Settings.Model != "" {
+		return Want{Model: w.Settings.Model, Default: true}
+	}
+	return Want{Model: name, Capability: c}
+}
+
+// untaken are the models that no worker took an inference of, since the last one
+// that did not fail.
+func (r *reactor) untaken() (all []events.ModelID) {
+	for k := len(r.s.Inferences) - 1; k >= r.s.Active.Inferences; k-- {
+		switch i := r.s.Inferences[k]; {
+		case i.status == "":
+		case i.Failure == nil:
+			return all
+		case i.Failure.Code == events.FailNobody && i.Requested != nil:
+			all = append(all, i.Requested.Model)
+		}
+	}
+	return all
+}
+
+// String says what is wanted, for people.
+func (q Want) String() string {
 	switch {
-	case name != "":
-		return fmt.Sprintf("the model %q", name)
-	case c != "":
-		return "a model for " + string(c)
+	case q.Model != "":
+		return fmt.Sprintf("the model %q", q.Model)
+	case q.Capability != "":
+		return "a model for " + string(q.Capability)
 	}
 	return "any model"
 }
@@ -41,7 +71,7 @@ func (r *reactor) ask(stage events.StageID, lim events.Limits, rep repetition) {
 // enough reports whether a model that is guided has done what it can: what its
 // plan says, or the same again.
 func (r *reactor) enough(rep repetition) bool {
-	m, ok := r.w.Model(r.model())
+	m, ok := r.w.Route(r.want())
 	if !ok || !m.What.Small {
 		return false
 	}
@@ -67,13 +97,14 @@ func (r *reactor) offers() []events.ToolOffer {
 // infer requests an inference, numbered within its session.
 func (r *reactor) infer(f events.InferenceRequested) {
 	id, after := r.nextInference()
-	m, ok := r.w.Model(r.model())
+	m, ok := r.w.Route(r.want())
 	if !ok {
 		r.ready()
 		return
 	}
 	f.Ref, f.Decision = events.Ref{Session: r.s.ID, ID: string(id)}, r.decision()
 	f.Model, f.ModelToken, f.Guided = m.What.Name, m.What.Token, m.What.Small
+	f.Routing = &m.Routing
 	f.Through = max(f.DecidedAt, f.WorldAt)
 	f.Deadline = r.now.Add(r.w.Settings.OfferWait)
 	r.decide(f, after)

@@ -209,8 +209,8 @@ func (r *reactor) unanswered() bool {
 // offered; if not, it waits, or fails the session when it has waited enough.
 func (r *reactor) ready() bool {
 	missing := ""
-	if _, ok := r.w.Model(r.model()); !ok {
-		missing = "a model-worker that offers " + r.modelName()
+	if q := r.want(); !r.w.offersModel(q) {
+		missing = "a model-worker that offers " + q.String()
 	}
 	for _, t := range r.toolsWanted() {
 		if _, ok := r.w.Tool(t); !ok && missing == "" {

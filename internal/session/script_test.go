@@ -14,7 +14,9 @@ import (
 // A script is outside inputs, one a line:
 //
 //	settings {…}                      a kernel announces settings, over the defaults
-//	offer <worker> <tool or model:m>… a worker announces what it offers; shown:<tool> has an example, small:m is guided
+//	offer <worker> <tool or model:m>… a worker announces what it offers; shown:<tool> has an example, small:m is guided,
+//	                                  model:m,CODING=0.9,slots=2 says more of a model
+//	model <worker> <m> <what>         what becomes of a model: loaded, unloaded, crashed, load_failed
 //	stop <worker>
 //	cmd <verb> {…}                    a command; DIGEST(t1-0) is that of the open question of s1
 //	wait 30s                          time goes by
@@ -33,6 +35,8 @@ func (s *sim) input(line string) {
 		s.announce(rest)
 	case "offer":
 		s.offer(strings.Fields(rest))
+	case "model":
+		s.becomes(strings.Fields(rest))
 	case "stop":
 		s.report(events.WorkerStopped{Ref: events.Ref{Session: events.System, ID: rest}, Boot: "b"})
 	case "cmd":
@@ -140,7 +144,7 @@ func (s *sim) offer(words []string) {
 	for _, w := range words[1:] {
 		if m, ok := strings.CutPrefix(w, "model:"); ok {
 			f.Role = events.RoleModelWorker
-			f.Models = append(f.Models, events.ModelOffer{Name: events.ModelID(m), Token: events.Token(m), ContextSize: 4096})
+			f.Models = append(f.Models, s.model(m))
 			continue
 		}
 		if m, ok := strings.CutPrefix(w, "small:"); ok {

@@ -10,12 +10,17 @@ import (
 	"correx/pkg/events"
 )
 
-// A World is what all sessions share. It is folded from the facts of system;
-// nothing else tells the kernel what tools, models and policy there are.
+// A World is what all sessions share. It is folded from the facts of system,
+// which alone tell the kernel what tools, models and policy there are, and from
+// those of all inferences, which tell what waits for each model.
 type World struct {
 	Seq      uint64 // last record folded
 	Settings events.Settings
 	Workers  map[events.WorkerID]Worker
+	States   map[string]events.ModelState // by [events.ModelAggregateID]; not there: not loaded
+	Queue    map[string]int               // inferences that have not ended, by the model's token
+
+	open map[events.Aggregate]Inference // those of Queue
 }
 
 // A Worker is one process as its latest announcement describes it.
@@ -34,8 +39,12 @@ type Offer[T any] struct {
 	Differs bool // two workers announced it with different digests: an alarm
 }
 
-// EvolveWorld folds one record of system; every other passes through.
+// EvolveWorld folds one record of system or of an inference; every other passes
+// through.
 func EvolveWorld(w World, r events.Record) World {
+	if r.Aggregate.Kind == events.KindInference {
+		w = w.inference(r)
+	}
 	if r.Aggregate.Session != events.System {
 		return w
 	}
@@ -43,20 +52,21 @@ func EvolveWorld(w World, r events.Record) World {
 	switch f := r.Fact.(type) {
 	case events.WorkerStarted:
 		id := events.WorkerID(f.ID)
-		w.Workers = maps.Clone(w.Workers)
-		if w.Workers == nil {
-			w.Workers = map[events.WorkerID]Worker{}
-		}
-		w.Workers[id] = Worker{WorkerStarted: f, Seq: r.Seq, Since: r.Time}
+		w = w.forget(id)
+		w.Workers = with(w.Workers, id, Worker{WorkerStarted: f, Seq: r.Seq, Since: r.Time})
 		if settings := SettingsOf(f); settings != nil {
 			w.Settings = *settings
 		}
 	case events.WorkerStopped:
 		id := events.WorkerID(f.ID)
 		if old, ok := w.Workers[id]; ok && old.Boot == f.Boot {
-			w.Workers = maps.Clone(w.Workers)
+			w = w.forget(id)
 			old.Stopped = true
-			w.Workers[id] = old
+			w.Workers = with(w.Workers, id, old)
+		}
+	default:
+		if r.Aggregate.Kind == events.KindModel {
+			w = w.model(r)
 		}
 	}
 	return w
@@ -130,30 +140,10 @@ func (w World) Tools() []Offer[events.ToolOffer] {
 // Models returns all offers, ordered by name.
 func (w World) Models() []Offer[events.ModelOffer] { return ordered(w.models()) }
 
-// Model picks a model: by name, else the best at a capability (General if that
-// is empty), the first by name among equals.
-func (w World) Model(name events.ModelID, c events.ModelCapability) (Offer[events.ModelOffer], bool) {
-	all := w.models()
-	if name != "" {
-		o, ok := all[string(name)]
-		return o, ok
-	}
-	if c == "" {
-		c = events.General
-	}
-	best, score := Offer[events.ModelOffer]{}, -1.0
-	for _, o := range ordered(all) {
-		s := 0.0
-		for _, k := range o.What.Capabilities {
-			if k.Capability == c {
-				s = k.Score
-			}
-		}
-		if s > score {
-			best, score = o, s
-		}
-	}
-	return best, score >= 0
+// Model returns what is offered under a model's name.
+func (w World) Model(name events.ModelID) (Offer[events.ModelOffer], bool) {
+	o, ok := w.models()[string(name)]
+	return o, ok
 }
 
 func (w World) tools() map[string]Offer[events.ToolOffer] {

@@ -17,6 +17,7 @@ type InferenceRequested struct {
 	Stage      StageID          `json:"stage"`
 	Model      ModelID          `json:"model"`
 	ModelToken string           `json:"model_token"`
+	Routing    *Routing         `json:"routing,omitempty"`    // why this model; nil: an older kernel asked
 	Through    uint64           `json:"through"`              // last sequence of EVENTS to read
 	Tools      []ToolRef        `json:"tools,omitempty"`      // on offer in this turn
 	Withdrawn  []string         `json:"withdrawn,omitempty"`  // tools shut for this turn, for repeating

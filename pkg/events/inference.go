@@ -56,6 +56,7 @@ type ModelOffer struct {
 	Capabilities  []CapabilityScore `json:"capabilities,omitempty"`
 	ResidencyMode ResidencyMode     `json:"residency_mode"`
 	Small         bool              `json:"small,omitempty"` // needs guidance to act: see [InferenceRequested].Guided
+	Slots         int               `json:"slots,omitempty"` // inferences at one time; 0: 1
 }
 
 // A ResidencyMode says when a loaded model is unloaded.

@@ -102,7 +102,7 @@ func (d Descriptor) Offer(capabilities []events.CapabilityScore) events.ModelOff
 	}
 	return events.ModelOffer{
 		Name: d.ModelID, Token: events.Token(string(d.ModelID)), ContextSize: d.ContextSize,
-		Capabilities: capabilities, ResidencyMode: d.ResidencyMode, Small: d.guided(),
+		Capabilities: capabilities, ResidencyMode: d.ResidencyMode, Small: d.guided(), Slots: d.Parallel,
 	}
 }
 

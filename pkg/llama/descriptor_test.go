@@ -84,7 +84,7 @@ func TestDescriptorFaults(t *testing.T) {
 func TestOffer(t *testing.T) {
 	offer := Descriptor{ModelID: "org/qwen-coder.gguf", Path: "/m"}.Offer(nil)
 	want := events.ModelOffer{
-		Name: "org/qwen-coder.gguf", Token: events.Token("org/qwen-coder.gguf"), ContextSize: 8192, ResidencyMode: events.Dynamic,
+		Name: "org/qwen-coder.gguf", Token: events.Token("org/qwen-coder.gguf"), ContextSize: 8192, ResidencyMode: events.Dynamic, Slots: 1,
 		Capabilities: []events.CapabilityScore{{Capability: events.Coding, Score: 0.9}},
 	}
 	if !reflect.DeepEqual(offer, want) || events.CheckToken(offer.Token) != nil {

@@ -21,6 +21,8 @@ PROGRAMS = set -e; \
 	export CORREX_LLAMA_SERVER CORREX_NATS CORREX_PROGRAMS;
 SEED = echo "seed: CORREX_SEED=$(CORREX_SEED)";
 
+comma := ,
+
 .PHONY: build demo test check soak bench eval clean help need
 
 build: need ## build bus, model-worker, tool-worker and projector into bin/
@@ -54,12 +56,13 @@ bench: build ## measure, and print the table of docs
 	export CORREX_LLAMA_SERVER; \
 	$(GO) run $(BUILD) ./internal/bench
 
-eval: build ## have small models do small tasks, and write the table into docs/small-models.md; CORREX_EVAL_MODELS names more GGUF files
+eval: build ## have small models do small tasks; EVAL_MODELS=a.gguf,b.gguf names more of them, EVAL_TASKS=8 is a quick look
 	@set -e; \
 	CORREX_LLAMA_SERVER=$$(scripts/llama-server); \
 	export CORREX_LLAMA_SERVER; \
 	model=$$(scripts/model); \
-	$(GO) run $(BUILD) ./internal/eval -doc docs/small-models.md -model "$$model" $(foreach m,$(CORREX_EVAL_MODELS),-model "$(m)")
+	$(GO) build $(BUILD) -o .cache/eval ./internal/eval; \
+	.cache/eval -doc docs/small-models.md -tasks "$(or $(EVAL_TASKS),0)" -model "$$model" $(foreach m,$(subst $(comma), ,$(EVAL_MODELS)),-model "$(m)")
 
 clean: ## remove what was built; rm -rf .cache removes what was fetched
 	rm -rf bin .cache/test-bin .cache/test-bin.lock

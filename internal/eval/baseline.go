@@ -18,11 +18,11 @@ type loop interface {
 
 // An outcome is what a loop made of a task.
 type outcome struct {
-	answers []string
-	calls   []call
-	tokens  int
-	actions int // that the model gave
-	invalid int // of them, those that could not be read or were not allowed
+	Answers []string `json:"answers"` // one for each thing that was said; "" where none came
+	Calls   []call   `json:"calls"`
+	Tokens  int      `json:"tokens"`  // read and written, of all inferences
+	Actions int      `json:"actions"` // that the model gave
+	Invalid int      `json:"invalid"` // of them, those that could not be read, were cut off, or break a schema
 }
 
 // nativeLoop hands the tools to the server and lets the model choose.
@@ -42,7 +42,7 @@ func (l *nativeLoop) do(ctx context.Context, t task) (out outcome, err error) {
 	for _, text := range t.say {
 		history = append(history, nativeMessage{Role: "user", Content: text})
 		answer, err := l.answer(ctx, &history, offers, &out)
-		out.answers = append(out.answers, answer)
+		out.Answers = append(out.Answers, answer)
 		if err != nil {
 			return out, err
 		}
@@ -52,12 +52,15 @@ func (l *nativeLoop) do(ctx context.Context, t task) (out outcome, err error) {
 
 func (l *nativeLoop) answer(ctx context.Context, history *[]nativeMessage, offers []any, out *outcome) (string, error) {
 	for range turns {
-		m, usage, err := l.server.native(ctx, *history, offers)
+		m, finish, usage, err := l.server.native(ctx, *history, offers)
 		if err != nil {
 			return "", err
 		}
-		out.actions++
-		out.tokens += usage.Prompt + usage.Completion
+		if finish == string(events.FinishLength) || !l.tools.valid(m.Calls) {
+			out.Invalid++
+		}
+		out.Actions++
+		out.Tokens += usage.Prompt + usage.Completion
 		m.Role = "assistant"
 		*history = append(*history, m)
 		if len(m.Calls) == 0 {
@@ -65,7 +68,7 @@ func (l *nativeLoop) answer(ctx context.Context, history *[]nativeMessage, offer
 		}
 		for _, c := range m.Calls {
 			text, made := l.tools.run(ctx, c.Function.Name, events.Raw(c.Function.Arguments))
-			out.calls = append(out.calls, made)
+			out.Calls = append(out.Calls, made)
 			*history = append(*history, nativeMessage{Role: "tool", Content: text, CallID: c.ID})
 		}
 	}
@@ -84,7 +87,7 @@ func (l *constrainedLoop) do(ctx context.Context, t task) (out outcome, err erro
 	for _, text := range t.say {
 		history = append(history, events.ChatMessage{Role: events.RoleUser, Content: text})
 		answer, err := l.answer(ctx, &history, &out)
-		out.answers = append(out.answers, answer)
+		out.Answers = append(out.Answers, answer)
 		if err != nil {
 			return out, err
 		}
@@ -97,23 +100,26 @@ func (l *constrainedLoop) answer(ctx context.Context, history *[]events.ChatMess
 		*history = append(*history, events.ChatMessage{Role: role, Content: text})
 	}
 	for range turns {
-		answer, err := l.server.client.Infer(ctx, llama.Request{Messages: *history, Schema: session.ActionSchema(l.tools.offers, nil, false)})
+		answer, err := l.server.client.Infer(ctx, llama.Request{
+			Messages: *history, Schema: session.ActionSchema(l.tools.offers, nil, false),
+			Generation: events.GenerationConfig{MaxTokens: maxTokens},
+		})
 		if err != nil {
 			return "", err
 		}
-		out.actions++
-		out.tokens += answer.Usage.Prompt + answer.Usage.Completion
+		out.Actions++
+		out.Tokens += answer.Usage.Prompt + answer.Usage.Completion
 		add(events.RoleAssistant, answer.Text)
 		reply, err := session.ParseReply(answer.Text, l.tools.offers, nil, false)
 		switch {
 		case err != nil:
-			out.invalid++
+			out.Invalid++
 			add(events.RoleUser, fmt.Sprintf("That is no action: %v", err))
 		case reply.Final != nil:
 			return *reply.Final, nil
 		default:
 			text, made := l.tools.run(ctx, reply.Calls[0].Tool, reply.Calls[0].Arguments)
-			out.calls = append(out.calls, made)
+			out.Calls = append(out.Calls, made)
 			add(events.RoleUser, text)
 		}
 	}

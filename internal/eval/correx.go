@@ -121,7 +121,7 @@ func (l *correxLoop) do(ctx context.Context, t task) (out outcome, err error) {
 	for k, text := range t.say {
 		var c events.Command = events.SessionSay{Session: id, Text: text}
 		if k == 0 {
-			c = events.SessionStart{Session: id, Task: text}
+			c = events.SessionStart{Session: id, Task: text, Generation: events.GenerationConfig{MaxTokens: maxTokens}}
 		}
 		if err := l.command(c); err != nil {
 			return out, err
@@ -133,7 +133,7 @@ func (l *correxLoop) do(ctx context.Context, t task) (out outcome, err error) {
 			return l.count(context.WithoutCancel(ctx), id, out, ctx.Err())
 		}
 		answer, err := l.answer(ctx, id)
-		out.answers = append(out.answers, answer)
+		out.Answers = append(out.Answers, answer)
 		if err != nil {
 			return l.count(ctx, id, out, err)
 		}
@@ -197,17 +197,17 @@ func (l *correxLoop) count(ctx context.Context, id events.SessionID, out outcome
 	for _, i := range s.Tools {
 		if i.Requested != nil && i.End != nil {
 			_, well := i.End.(events.ToolExecutionCompleted)
-			out.calls = append(out.calls, call{i.Requested.Request.Tool, string(i.Requested.Request.Parameters), !well})
+			out.Calls = append(out.Calls, call{i.Requested.Request.Tool, string(i.Requested.Request.Parameters), !well})
 		}
 	}
 	for _, i := range s.Inferences {
 		switch {
 		case i.Done != nil:
-			out.actions++
-			out.tokens += i.Done.Usage.Prompt + i.Done.Usage.Completion
+			out.Actions++
+			out.Tokens += i.Done.Usage.Prompt + i.Done.Usage.Completion
 		case i.Failure != nil && i.Failure.Code == events.FailModelOutput:
-			out.actions++
-			out.invalid++
+			out.Actions++
+			out.Invalid++
 		}
 	}
 	return out, cause

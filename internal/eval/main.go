@@ -6,7 +6,9 @@
 //	go run -tags sqlite_fts5 ./internal/eval -model FILE.gguf [-model …]
 //
 // A task is done if its end state is: files, calls and answers are looked at, not
-// the way there. `make eval` builds and fetches what it needs.
+// the way there. Each result is kept in a file with what the model did, so that a
+// run that was ended goes on where it was. `make eval` builds and fetches what it
+// needs.
 package main
 
 import (
@@ -32,7 +34,13 @@ type eval struct {
 	bin     string
 	dir     string
 	doc     string
+	out     string
+	tasks   int
+	limit   time.Duration
 	verbose bool
+
+	kept    *kept
+	digests map[string]string // of files, by path
 }
 
 func main() {
@@ -42,7 +50,10 @@ func main() {
 	flag.StringVar(&e.only, "only", "", "tasks whose kind/name matches this pattern")
 	flag.StringVar(&e.program, "llama-server", os.Getenv("CORREX_LLAMA_SERVER"), "the `program`")
 	flag.StringVar(&e.bin, "bin", "bin", "`directory` of the programs of Correx")
-	flag.StringVar(&e.doc, "doc", "", "`file` whose table is replaced")
+	flag.StringVar(&e.doc, "doc", "", "`file` whose table is replaced, if every task was done or tried")
+	flag.StringVar(&e.out, "out", filepath.Join("bench", "eval.json"), "`file` of the results, which a later run goes on from")
+	flag.IntVar(&e.tasks, "tasks", 0, "so many `tasks` alone, of each kind as many as of every other; 0: all")
+	flag.DurationVar(&e.limit, "limit", time.Minute, "how long one task may take; one that takes longer is not done")
 	flag.BoolVar(&e.verbose, "v", false, "show calls and answers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -65,6 +76,10 @@ func (e *eval) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if e.kept, err = openKept(e.out); err != nil {
+		return err
+	}
+	e.digests = map[string]string{}
 	if e.dir, err = os.MkdirTemp("", "correx-eval-"); err != nil {
 		return err
 	}
@@ -86,45 +101,83 @@ func (e *eval) run(ctx context.Context) (err error) {
 	}
 	text := table(results)
 	fmt.Print("\n", text)
-	if e.doc == "" {
-		return nil
+	if e.doc == "" || e.tasks > 0 || e.only != "" {
+		return nil // a sample is no table for others
 	}
 	return replaceTable(e.doc, text)
 }
 
-// runLoop does all tasks with one model by one loop.
-func (e *eval) runLoop(ctx context.Context, name, model, path string) ([]result, error) {
+// runLoop does all tasks with one model by one loop, but those that were done with
+// the same before.
+func (e *eval) runLoop(ctx context.Context, name, model, path string) (results []result, err error) {
+	key, err := e.key(name, path)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := chosen(e.only, e.tasks)
+	if err != nil {
+		return nil, err
+	}
+	var l loop // is started when there is something to do
 	home := filepath.Join(e.dir, model+"-"+name)
 	workspace := filepath.Join(home, "workspace")
-	if err := os.MkdirAll(workspace, 0o755); err != nil {
-		return nil, err
-	}
-	l, stop, err := e.start(ctx, name, model, path, home, workspace)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	only, err := regexp.Compile(e.only)
-	if err != nil {
-		return nil, err
-	}
-	var results []result
-	for _, t := range tasks() {
-		if !only.MatchString(string(t.kind) + "/" + t.name) {
-			continue
+	for _, t := range chosen {
+		r, ok := e.kept.find(key, t.name)
+		if !ok {
+			if l == nil {
+				var stop func()
+				if l, stop, err = e.start(ctx, name, model, path, home, workspace); err != nil {
+					return results, err
+				}
+				defer stop()
+			}
+			if r, err = e.one(ctx, l, t, workspace); err != nil {
+				return results, err
+			}
+			r.Key, r.Loop, r.Model = key, name, model
+			if err := e.kept.add(r); err != nil {
+				return results, err
+			}
+			e.show(r)
 		}
-		r, err := e.one(ctx, l, t, workspace)
-		if err != nil {
-			return results, err
-		}
-		r.loop, r.model = name, model
 		results = append(results, r)
-		e.show(r)
 	}
 	return results, nil
 }
 
+// chosen are n of the tasks whose kind/name matches, or all if n is 0. They are
+// dealt by kind, so that the first ones are a sample of all.
+func chosen(only string, n int) ([]task, error) {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	byKind := map[kind][]task{}
+	most := 0
+	for _, t := range tasks() {
+		if pattern.MatchString(string(t.kind) + "/" + t.name) {
+			byKind[t.kind] = append(byKind[t.kind], t)
+			most = max(most, len(byKind[t.kind]))
+		}
+	}
+	var dealt []task
+	for k := range most {
+		for _, of := range kinds {
+			if k < len(byKind[of]) {
+				dealt = append(dealt, byKind[of][k])
+			}
+		}
+	}
+	if n > 0 {
+		dealt = dealt[:min(n, len(dealt))]
+	}
+	return dealt, nil
+}
+
 func (e *eval) start(ctx context.Context, name, model, path, home, workspace string) (loop, func(), error) {
+	if err := os.MkdirAll(workspace, 0o755); err != nil {
+		return nil, nil, err
+	}
 	if name == "correx" {
 		l, err := startCorrex(ctx, e.bin, filepath.Join(home, "state"), workspace, e.program, model, path)
 		if err != nil {
@@ -150,12 +203,9 @@ func (e *eval) start(ctx context.Context, name, model, path, home, workspace str
 	return nil, nil, fmt.Errorf("there is no loop %q", name)
 }
 
-// limit is how long one task may take; one that takes longer is not done.
-const limit = time.Minute
-
 // one does one task in a fresh workspace, and looks at its end.
 func (e *eval) one(ctx context.Context, l loop, t task, workspace string) (result, error) {
-	r := result{task: t}
+	r := result{Task: t.name, Kind: t.kind}
 	if err := fill(workspace, t.files); err != nil {
 		return r, err
 	}
@@ -163,11 +213,12 @@ func (e *eval) one(ctx context.Context, l loop, t task, workspace string) (resul
 	if err != nil {
 		return r, err
 	}
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, e.limit)
 	defer cancel()
 	begin := time.Now()
-	r.outcome, r.err = l.do(limited, t)
-	r.seconds = time.Since(begin).Seconds()
+	var failure error
+	r.outcome, failure = l.do(limited, t)
+	r.Seconds = time.Since(begin).Seconds()
 	if ctx.Err() != nil {
 		return r, ctx.Err()
 	}
@@ -175,29 +226,31 @@ func (e *eval) one(ctx context.Context, l loop, t task, workspace string) (resul
 	if err != nil {
 		return r, err
 	}
-	end := end{before: before, after: after, answers: r.outcome.answers, calls: r.outcome.calls}
-	for len(end.answers) < len(t.say) {
-		end.answers = append(end.answers, "")
+	for len(r.Answers) < len(t.say) {
+		r.Answers = append(r.Answers, "")
 	}
-	if r.err == nil {
-		r.err = t.check(&end)
+	if failure == nil {
+		failure = t.check(&end{before: before, after: after, answers: r.Answers, calls: r.Calls})
+	}
+	if r.Done = failure == nil; !r.Done {
+		r.Why = strings.ReplaceAll(failure.Error(), workspace, "the workspace")
 	}
 	return r, nil
 }
 
 func (e *eval) show(r result) {
 	verdict := "done"
-	if r.err != nil {
-		verdict = r.err.Error()
+	if !r.Done {
+		verdict = r.Why
 	}
-	fmt.Printf("%-12s %-11s %-16s %5.1f s  %s\n", r.loop, r.task.kind, r.task.name, r.seconds, verdict)
+	fmt.Printf("%-12s %-11s %-16s %5.1f s  %s\n", r.Loop, r.Kind, r.Task, r.Seconds, verdict)
 	if !e.verbose {
 		return
 	}
-	for _, c := range r.outcome.calls {
-		fmt.Printf("      %s %.200s %s\n", c.tool, c.parameters, map[bool]string{true: "FAILED"}[c.failed])
+	for _, c := range r.Calls {
+		fmt.Printf("      %s %.200s %s\n", c.Tool, c.Parameters, map[bool]string{true: "FAILED"}[c.Failed])
 	}
-	for _, a := range slices.Compact(r.outcome.answers) {
+	for _, a := range slices.Compact(slices.Clone(r.Answers)) {
 		fmt.Printf("      → %.160s\n", a)
 	}
 }

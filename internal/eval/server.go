@@ -18,8 +18,11 @@ import (
 	"correx/pkg/llama"
 )
 
-// contextSize is the window of every model, in tokens.
-const contextSize = 4096
+// What holds for every model and every loop.
+const (
+	contextSize = 4096 // tokens of the window
+	maxTokens   = 320  // of one inference: the same for all loops, and more than an answer of 800 characters takes
+)
 
 // A server is a llama-server for the loops that are not Correx, started as Correx
 // starts its own.
@@ -83,35 +86,36 @@ type nativeCall struct {
 }
 
 // native asks with the tools handed to the server, as most runtimes do.
-func (s *server) native(ctx context.Context, messages []nativeMessage, tools []any) (nativeMessage, events.TokenUsage, error) {
+func (s *server) native(ctx context.Context, messages []nativeMessage, tools []any) (m nativeMessage, finish string, usage events.TokenUsage, err error) {
 	body, err := json.Marshal(map[string]any{
-		"messages": messages, "tools": tools, "temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "seed": 0, "max_tokens": 512,
+		"messages": messages, "tools": tools, "temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "seed": 0, "max_tokens": maxTokens,
 	})
 	if err != nil {
-		return nativeMessage{}, events.TokenUsage{}, err
+		return m, "", usage, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/chat/completions", bytes.NewReader(body))
 	if err != nil {
-		return nativeMessage{}, events.TokenUsage{}, err
+		return m, "", usage, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nativeMessage{}, events.TokenUsage{}, err
+		return m, "", usage, err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nativeMessage{}, events.TokenUsage{}, err
+		return m, "", usage, err
 	}
 	var answer struct {
 		Choices []struct {
 			Message nativeMessage `json:"message"`
+			Finish  string        `json:"finish_reason"`
 		} `json:"choices"`
 		Usage events.TokenUsage `json:"usage"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Choices) == 0 {
-		return nativeMessage{}, events.TokenUsage{}, fmt.Errorf("answer is %.200s", data)
+		return m, "", usage, fmt.Errorf("answer is %.200s", data)
 	}
-	return answer.Choices[0].Message, answer.Usage, nil
+	return answer.Choices[0].Message, answer.Choices[0].Finish, answer.Usage, nil
 }

@@ -9,12 +9,15 @@ import (
 
 // A result is one task done, or not, by one loop.
 type result struct {
-	task    task
-	loop    string
-	model   string
-	err     error // why it does not count as done
-	outcome outcome
-	seconds float64
+	Key     string  `json:"key"` // of what it was measured with: see [eval.key]
+	Model   string  `json:"model"`
+	Loop    string  `json:"loop"`
+	Kind    kind    `json:"kind"`
+	Task    string  `json:"task"`
+	Done    bool    `json:"done"`
+	Why     string  `json:"why,omitempty"` // it does not count as done
+	Seconds float64 `json:"seconds"`
+	outcome
 }
 
 // wilson is the 95 % confidence interval of a share (Wilson's score interval).
@@ -47,7 +50,7 @@ func table(results []result) string {
 func grouped(results []result) [][]result {
 	var groups [][]result
 	for _, r := range results {
-		at := slices.IndexFunc(groups, func(g []result) bool { return g[0].model == r.model && g[0].loop == r.loop })
+		at := slices.IndexFunc(groups, func(g []result) bool { return g[0].Model == r.Model && g[0].Loop == r.Loop })
 		if at < 0 {
 			groups = append(groups, nil)
 			at = len(groups) - 1
@@ -62,22 +65,28 @@ func line(of []result) string {
 	var seconds float64
 	byKind := map[kind][2]int{}
 	for _, r := range of {
-		n := byKind[r.task.kind]
+		n := byKind[r.Kind]
 		n[1]++
-		if r.err == nil {
+		if r.Done {
 			n[0]++
 			done++
 		}
-		byKind[r.task.kind] = n
-		actions, invalid, tokens, seconds = actions+r.outcome.actions, invalid+r.outcome.invalid, tokens+r.outcome.tokens, seconds+r.seconds
+		byKind[r.Kind] = n
+		actions, invalid, tokens, seconds = actions+r.Actions, invalid+r.Invalid, tokens+r.Tokens, seconds+r.Seconds
 	}
 	low, high := wilson(done, len(of))
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %s | %s | %d of %d (%.0f %%) | %.0f–%.0f %% |", of[0].model, of[0].loop, done, len(of),
-		100*float64(done)/float64(len(of)), 100*low, 100*high)
+	fmt.Fprintf(&b, "| %s | %s | %d of %d (%s) | %.0f–%.0f %% |", of[0].Model, of[0].Loop, done, len(of), share(done, len(of)), 100*low, 100*high)
 	for _, k := range kinds {
 		fmt.Fprintf(&b, " %d/%d |", byKind[k][0], byKind[k][1])
 	}
-	fmt.Fprintf(&b, " %d of %d | %d | %.1f |\n", actions-invalid, actions, tokens/len(of), seconds/float64(len(of)))
+	fmt.Fprintf(&b, " %d of %d (%s) | %d | %.1f |\n", actions-invalid, actions, share(actions-invalid, actions), tokens/len(of), seconds/float64(len(of)))
 	return b.String()
+}
+
+func share(n, of int) string {
+	if of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of))
 }

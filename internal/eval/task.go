@@ -45,8 +45,9 @@ type end struct {
 
 // A call is one that a tool answered.
 type call struct {
-	tool, parameters string
-	failed           bool
+	Tool       string `json:"tool"`
+	Parameters string `json:"parameters"`
+	Failed     bool   `json:"failed,omitempty"`
 }
 
 // all is done if each of the checks says so.
@@ -135,10 +136,10 @@ func hasOne(text string, words []string) error {
 func used(tool string, words ...string) func(*end) error {
 	return func(e *end) error {
 		for _, c := range e.calls {
-			if c.tool != tool || c.failed {
+			if c.Tool != tool || c.Failed {
 				continue
 			}
-			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(c.parameters, w) }) {
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(c.Parameters, w) }) {
 				return nil
 			}
 		}

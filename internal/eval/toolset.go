@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
+	"correx/internal/schema"
 	"correx/pkg/events"
 	"correx/pkg/sandbox"
 	"correx/pkg/tools"
@@ -72,9 +74,9 @@ func newToolset(workspace, state string) (*toolset, error) {
 // run runs a call and returns what the model is told.
 func (t *toolset) run(ctx context.Context, name string, parameters events.Raw) (string, call) {
 	t.n++
-	c := call{tool: name, parameters: string(parameters)}
+	c := call{Tool: name, Parameters: string(parameters)}
 	if !json.Valid(parameters) {
-		c.failed = true
+		c.Failed = true
 		return name + " failed: the arguments are not JSON", c
 	}
 	r := t.executor.Execute(ctx, events.ToolRequest{
@@ -87,11 +89,22 @@ func (t *toolset) run(ctx context.Context, name string, parameters events.Raw) (
 		}
 		return name + " succeeded: " + clip(v.Output), c
 	case tools.Failure:
-		c.failed = true
+		c.Failed = true
 		return name + " failed: " + clip(v.Reason), c
 	}
-	c.failed = true
+	c.Failed = true
 	return name + " failed", c
+}
+
+// valid reports whether each of the calls names a tool and meets its schema.
+func (t *toolset) valid(calls []nativeCall) bool {
+	for _, c := range calls {
+		k := slices.IndexFunc(t.offers, func(o events.ToolOffer) bool { return o.Name == c.Function.Name })
+		if k < 0 || schema.Validate(t.offers[k].Schema, events.Raw(c.Function.Arguments)) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // clip is the one cut that every loop makes: without it a long file ends them all.

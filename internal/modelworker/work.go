@@ -75,6 +75,15 @@ type question struct {
 // would do something with an action.
 func (q question) free() bool { return q.state.Started == nil }
 
+// request is what a model with so large a window is asked, but for the messages.
+func (q question) request(window int) llama.Request {
+	r := llama.Request{Generation: bounded(q.Generation, window)}
+	if !q.free() {
+		r.Schema = session.Allowed(q.state, q.offers, q.InferenceRequested)
+	}
+	return r
+}
+
 // answer reads, packs, generates and checks.
 func (w *work) answer(ctx context.Context, q question) (end events.InferenceCompleted, err error) {
 	if q.state, err = w.sessions.at(ctx, q.Session, q.Through); err != nil {
@@ -97,7 +106,7 @@ func (w *work) answer(ctx context.Context, q question) (end events.InferenceComp
 
 // generate packs the prompt for the model that is loaded, and has it answer.
 func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end events.InferenceCompleted, err error) {
-	request := llama.Request{Generation: bounded(q.Generation, c.Window())}
+	request := q.request(c.Window())
 	tell := w.teller(q)
 	defer tell.end()
 	request.OnDelta, request.OnReasoning = tell.text, tell.reasoning
@@ -111,9 +120,6 @@ func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end e
 		return end, err
 	}
 	request.Messages = prompt.Messages
-	if !q.free() {
-		request.Schema = session.Allowed(q.state, q.offers, q.InferenceRequested)
-	}
 	answer, err := c.Infer(ctx, request)
 	if err != nil {
 		return end, withOutput(err, answer)

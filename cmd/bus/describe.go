@@ -43,7 +43,14 @@ func because(reason string) string {
 func describeSession(f events.Fact, s cli.Style) string {
 	switch f := f.(type) {
 	case events.SessionStarted:
-		return s.Bold("task ") + line(f.Task)
+		text := s.Bold("task ") + line(f.Task)
+		if f.ForkOf != nil {
+			text = s.Bold("forked ") + fmt.Sprintf("from %s at %d; ", line(string(f.ForkOf.Session)), f.ForkOf.At) + text
+		}
+		if f.Say != "" {
+			text += "; " + s.Bold("user ") + line(f.Say)
+		}
+		return text
 	case events.MessageAdded:
 		return s.Bold(line(string(f.Role))+" ") + line(f.Text)
 	case events.StageEntered:

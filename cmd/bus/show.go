@@ -121,6 +121,7 @@ type sessionSummary struct {
 	State   session.Status   `json:"state"`
 	Task    string           `json:"task,omitempty"`
 	Model   events.ModelID   `json:"model,omitempty"`
+	ForkOf  *events.Fork     `json:"fork_of,omitempty"`
 	Answer  *string          `json:"answer,omitempty"`
 	Code    string           `json:"code,omitempty"`
 	Reason  string           `json:"reason,omitempty"`
@@ -163,7 +164,7 @@ func waitingJSON(i session.Invocation) waitingSummary {
 func sessionJSON(s session.State) sessionSummary {
 	j := sessionSummary{Session: s.ID, State: s.Status, Seq: s.Seq, Alarms: s.Alarms}
 	if s.Started != nil {
-		j.Task, j.Model = s.Started.Task, s.Started.Model
+		j.Task, j.Model, j.ForkOf = s.Started.Task, s.Started.Model, s.Started.ForkOf
 	}
 	if text, ok := s.Answer(); ok {
 		j.Answer = &text
@@ -202,6 +203,9 @@ func (a *app) showState(s session.State, records []events.Record, now time.Time,
 	fmt.Fprintf(out, "%s  %s\n", style.Bold(string(s.ID)), statusText(style, s.Status))
 	if at != nil {
 		fmt.Fprintf(out, "%s\n", style.Dim("as it was at "+at.String()+at.since()))
+	}
+	if j.ForkOf != nil {
+		fmt.Fprintf(out, "%s\n", style.Dim(fmt.Sprintf("its past: bus show %s --at %d", j.ForkOf.Session, j.ForkOf.At)))
 	}
 	if j.Task != "" {
 		fmt.Fprintf(out, "%s\n", cli.Visible(j.Task))

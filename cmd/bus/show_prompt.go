@@ -51,11 +51,11 @@ func repack(ctx context.Context, log *eventlog.Log, of events.SessionID, id even
 	}
 	p.state = session.State{ID: of}
 	if of != events.System && asked.Through > 0 {
-		if records, err = log.ReadFilter(ctx, events.SessionFilter(of), 1, asked.Through); err != nil {
-			return p, err
+		read := func(id events.SessionID, through uint64, fn func(events.Record) error) error {
+			return log.Each(ctx, events.SessionFilter(id), 1, through, fn)
 		}
-		for _, r := range records {
-			p.state = session.Evolve(p.state, r)
+		if p.state, err = session.Read(read, of, asked.Through); err != nil {
+			return p, err
 		}
 	}
 	if p.offers, err = offersOf(ctx, log, asked.Tools, p.inference.RequestedSeq); err != nil {
@@ -63,7 +63,7 @@ func repack(ctx context.Context, log *eventlog.Log, of events.SessionID, id even
 	}
 	var lost session.Loss
 	if d := p.done(); d != nil {
-		lost = session.Loss{Cut: d.Cut, Shortened: d.Shortened, Merged: d.Merged}
+		lost = session.Loss{Cut: d.Cut, Shortened: d.Shortened}
 	}
 	p.Prompt = session.Repack(p.state, p.offers, *asked, lost)
 	return p, nil

@@ -129,7 +129,7 @@ func (k *Kernel) spawn(f func()) {
 // conflict, and the key reads it then.
 func creates(w events.Wish) bool {
 	switch b := w.Command.(type) {
-	case events.SessionStart, events.InferenceRun:
+	case events.SessionStart, events.SessionFork, events.InferenceRun:
 		return true
 	case events.ToolRun:
 		if _, follows := session.Followed(b.Invocation); follows {
@@ -162,7 +162,14 @@ func (k *Kernel) carryOut(e *key) bool {
 			k.settle(w)
 			continue
 		}
-		a := session.Handle(state, world, w.Wish, k.Clock())
+		a, err := k.handle(state, world, w)
+		if err != nil {
+			e.pending = append(rest, e.pending[n:]...)
+			if k.pause("read what is to be forked", err) {
+				k.nudgeBusy(e)
+			}
+			return false
+		}
 		switch {
 		case a.Decision != nil:
 			e.pending = append(rest, e.pending[n:]...)

@@ -107,7 +107,10 @@ func wrongValues() []hostile {
 	add("unknown worker", "model.load", `{"model":"m","worker":"w99"}`, "w99")
 	add("task and messages", "inference.request", `{"task":"x","messages":[{"role":"user","content":"y"}]}`, "exactly one")
 	add("a role that is none", "inference.request", `{"messages":[{"role":"tool","content":"y"}]}`, "messages[0].role")
-	add("fork", "session.fork", `{"session":"s1","at":1}`, "not supported")
+	add("fork of a session that is not there", "session.fork", `{"session":"nobody","at":1}`, "does not exist")
+	add("fork of what has not happened", "session.fork", `{"session":"nobody","at":999999999}`, "EVENTS ends at sequence")
+	add("fork of the system", "session.fork", `{"session":"system","at":1}`, "no session may be called")
+	add("fork with a wrong mode", "session.fork", `{"session":"s1","at":1,"mode":"never"}`, "mode is")
 	add("a tool for a session that is not there", "tool.request", `{"tool":"echo","parameters":{},"session":"nobody"}`, "does not exist")
 	return all
 }

@@ -79,7 +79,7 @@ func (k *Kernel) giveTo(e *key, put func(*key)) bool {
 func (k *Kernel) toKey(id session.Key, r events.Record) {
 	if !k.live.Load() {
 		e := k.lookup(id, true)
-		e.state = session.Evolve(e.state, r)
+		e.state = k.next(e.state, r)
 		if id.Kind != "" && k.rests(e) {
 			k.drop(e)
 		}
@@ -190,7 +190,7 @@ func (k *Kernel) evolve(e *key, r events.Record) {
 		return
 	}
 	alarms := len(e.state.Alarms)
-	e.state = session.Evolve(e.state, r)
+	e.state = k.next(e.state, r)
 	e.ahead = slices.DeleteFunc(e.ahead, func(a events.Record) bool { return a.Seq <= r.Seq })
 	mine := slices.Contains(e.mine, r.Seq)
 	e.mine = slices.DeleteFunc(e.mine, func(seq uint64) bool { return seq <= r.Seq })

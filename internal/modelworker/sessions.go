@@ -55,12 +55,30 @@ func (s *sessions) at(ctx context.Context, id events.SessionID, through uint64) 
 			return session.State{}, fmt.Errorf("read session %s up to %d: %w", id, through, err)
 		}
 		for _, r := range recs {
-			f.state = session.Evolve(f.state, r)
+			if f.state, err = session.Continue(f.state, r, s.reader(ctx)); err != nil {
+				return session.State{}, err
+			}
 		}
 		f.through = through
 	}
 	s.keep(id, f)
 	return f.state, nil
+}
+
+// reader reads the past of forks.
+func (s *sessions) reader(ctx context.Context) session.Reader {
+	return func(id events.SessionID, through uint64, fn func(events.Record) error) error {
+		recs, err := s.log.ReadFilter(ctx, events.SessionFilter(id), 1, through)
+		if err != nil {
+			return err
+		}
+		for _, r := range recs {
+			if err := fn(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // keep remembers the furthest fold of each session, and forgets the one that was

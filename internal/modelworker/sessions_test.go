@@ -68,6 +68,36 @@ func TestSessionsAreReadOnce(t *testing.T) {
 	}
 }
 
+func TestForksHaveThePastOfTheOther(t *testing.T) {
+	log := &shelf{}
+	s := newSessions(log)
+	main := func(id events.SessionID) events.Ref { return events.Ref{Session: id, ID: events.Main} }
+	say := func(id events.SessionID, text string) uint64 {
+		return log.add(t, events.MessageAdded{Ref: main(id), Role: events.RoleUser, Text: text})
+	}
+	log.add(t, events.SessionStarted{Ref: main("a"), Task: "x"})
+	shared := say("a", "one")
+	say("a", "not for b")
+	log.add(t, events.SessionStarted{Ref: main("b"), Task: "x", ForkOf: &events.Fork{Session: "a", At: shared}, Say: "two"})
+	twice := say("b", "three")
+	say("b", "not for c")
+	log.add(t, events.SessionStarted{Ref: main("c"), Task: "x", ForkOf: &events.Fork{Session: "b", At: twice}})
+	last := say("c", "four")
+	for range 2 { // read, and then kept
+		state, err := s.at(context.Background(), "c", last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, m := range state.Messages {
+			texts = append(texts, m.Text)
+		}
+		if got := strings.Join(texts, " "); got != "one two three four" {
+			t.Errorf("the fork of a fork was told %q", got)
+		}
+	}
+}
+
 func TestSessionsAreForgotten(t *testing.T) {
 	log := &shelf{}
 	s := newSessions(log)

@@ -58,15 +58,27 @@ func (w *Writer) session(r events.Record) error {
 }
 
 func (w *Writer) sessionStarted(r events.Record, f events.SessionStarted) error {
+	var of, at any = "", nil
+	if f.ForkOf != nil {
+		of, at = string(f.ForkOf.Session), int64(f.ForkOf.At)
+	}
 	err := w.exec(`INSERT INTO sessions
-		(session, state, task, system, model, capability, tools, mode, limits, generation, actor, command, seq, started_at)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		(session, state, task, system, model, capability, tools, mode, limits, generation, actor, command, seq, started_at, fork_of, fork_at)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		r.Aggregate.Session, session.Running, f.Task, f.System, f.Model, f.Capability, list(f.Tools), f.Mode,
-		jsonText(f.Limits), jsonText(f.Generation), f.Actor, f.Command, r.Seq, stamp(r.Time))
+		jsonText(f.Limits), jsonText(f.Generation), f.Actor, f.Command, r.Seq, stamp(r.Time), of, at)
 	if err != nil {
 		return err
 	}
-	return w.search(r, "task", f.Task)
+	if f.Say == "" {
+		return w.search(r, "task", f.Task)
+	}
+	err = w.exec(`INSERT INTO messages VALUES (?,?,?,?,?,?,?)`,
+		r.Seq, r.Aggregate.Session, events.RoleUser, f.Say, f.Actor, f.Command, stamp(r.Time))
+	if err != nil {
+		return err
+	}
+	return w.search(r, "task", f.Task+"\n\n"+f.Say) // one text a record
 }
 
 // message adds what somebody said, which lets an ended session go on.

@@ -19,7 +19,7 @@ import (
 )
 
 // SchemaVersion changes with schema.sql and with what is written into it.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 //go:embed schema.sql
 var schemaSQL string

@@ -51,7 +51,9 @@ CREATE TABLE sessions (
   reason            TEXT NOT NULL DEFAULT '',
   seq               INTEGER NOT NULL,
   started_at        TEXT NOT NULL,
-  ended_at          TEXT
+  ended_at          TEXT,
+  fork_of           TEXT NOT NULL DEFAULT '', -- the session whose past it shares,
+  fork_at           INTEGER                   -- and up to which sequence
 );
 CREATE INDEX sessions_seq ON sessions (seq);
 

@@ -94,7 +94,8 @@ func (b *builder) event(r events.Record) {
 	switch f := r.Fact.(type) {
 	case events.SessionStarted:
 		b.r.Start = &Start{Where: where(r), Actor: string(f.Actor), Command: string(f.Command), Task: f.Task, System: f.System,
-			Model: string(f.Model), Mode: string(f.Mode), Tools: f.Tools, Limits: f.Limits}
+			Model: string(f.Model), Mode: string(f.Mode), Tools: f.Tools, Limits: f.Limits,
+			ForkOf: f.ForkOf, Say: f.Say}
 		return
 	case events.StageEntered:
 		return // its inference says it

@@ -38,6 +38,8 @@ type Start struct {
 	Mode    string        `json:"mode"`
 	Tools   []string      `json:"tools,omitempty"`
 	Limits  events.Limits `json:"limits"`
+	ForkOf  *events.Fork  `json:"fork_of,omitempty"` // whose past the model was told, too
+	Say     string        `json:"say,omitempty"`     // of a fork: what the user said next
 }
 
 // Where is a record's place on the log.

@@ -21,6 +21,7 @@ import (
 	"correx/internal/approval"
 	"correx/internal/cli"
 	"correx/pkg/audit"
+	"correx/pkg/events"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -285,5 +286,24 @@ func TestPageInABrowser(t *testing.T) {
 	run("--print-to-pdf=" + pdf)
 	if b, err := os.ReadFile(pdf); err != nil || !bytes.HasPrefix(b, []byte("%PDF-")) || len(b) < 10_000 {
 		t.Errorf("it prints %d bytes (%v)", len(b), err)
+	}
+}
+
+func TestForkSaysWhosePastItShares(t *testing.T) {
+	s := &story{t: t, last: map[events.Aggregate]uint64{}}
+	s.add(events.SessionStarted{Ref: events.Ref{Session: "s0", ID: "main"}, Task: "x"})
+	s.add(events.SessionStarted{Ref: ref("main"), Decision: decided("2-abc"), Task: "x", Mode: events.ModePrompt,
+		ForkOf: &events.Fork{Session: "s0", At: 1}, Say: "rather y"})
+	r := Build(s.recs[1:], Options{Session: "s1"})
+	var text, page bytes.Buffer
+	if err := errors.Join(r.Text(&text, cli.Coloured(false)), r.HTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []string{text.String(), page.String()} {
+		for _, want := range []string{"s0", "at event 1: what happened there up to then is its past", "rather y"} {
+			if !strings.Contains(b, want) {
+				t.Errorf("the report lacks %q:\n%s", want, b)
+			}
+		}
 	}
 }

@@ -18,7 +18,11 @@ func (r Report) Text(out io.Writer, style cli.Style) error {
 	if s := r.Start; s != nil {
 		w.field("asked by", "%s at %s, by command %s (event %d)", s.Actor, shown(s.Time), s.Command, s.Seq)
 		w.field("settings", "model %s, mode %s, tools %s", or(s.Model, "any"), s.Mode, or(strings.Join(s.Tools, ", "), "as configured"))
+		if s.ForkOf != nil {
+			w.field("fork of", "session %s at event %d: what happened there up to then is its past", cli.Line(string(s.ForkOf.Session), 80), s.ForkOf.At)
+		}
 		w.block("task", s.Task)
+		w.block("said", s.Say)
 		w.block("system", s.System)
 	}
 	if r.State != "" {

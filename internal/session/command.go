@@ -100,7 +100,7 @@ func KeyOf(c events.Wish) (Key, bool) {
 	case events.SessionCancel:
 		return sessionKey(b.Session, "")
 	case events.SessionFork:
-		return sessionKey(b.Session, "")
+		return sessionKey(b.New, "s"+string(c.ID))
 	case events.ToolRun:
 		return toolKey(b.Session, invocationID(b, c))
 	case events.ToolApprove:

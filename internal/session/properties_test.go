@@ -104,7 +104,7 @@ func decidedOn(l *memLog, r events.Record, d events.Decision) []session.Decision
 	s, w := session.State{ID: key.Session}, session.World{}
 	for _, old := range l.recs {
 		if k, ok := session.KeyOfRecord(old); ok && k == key && old.Seq <= d.DecidedAt {
-			s = session.Evolve(s, old)
+			s, _ = session.Continue(s, old, l.read) // memory gives no errors
 		}
 		if old.Seq <= d.WorldAt {
 			w = session.EvolveWorld(w, old)

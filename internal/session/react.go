@@ -31,10 +31,14 @@ type Reaction struct {
 func React(s State, w World, now time.Time) Reaction {
 	r := reactor{s: s, w: w, now: now}
 	for _, i := range s.Tools {
-		r.invocation(i)
+		if i.Session == s.ID {
+			r.invocation(i)
+		}
 	}
 	for _, i := range s.Inferences {
-		r.inference(i)
+		if i.Session == s.ID {
+			r.inference(i)
+		}
 	}
 	if s.ID != events.System && s.Status == Running {
 		r.turn()
@@ -116,7 +120,7 @@ func (r *reactor) rules() {
 		return
 	}
 	for _, i := range r.s.Tools {
-		if i.Granted == nil || i.Granted.Scope != events.ScopeSession || i.Granted.By != "person" {
+		if i.Session != r.s.ID || i.Granted == nil || i.Granted.Scope != events.ScopeSession || i.Granted.By != "person" {
 			continue
 		}
 		rule := ruleFor(i, r.w.Settings.RuleTTL)

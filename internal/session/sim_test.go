@@ -66,6 +66,19 @@ func (l *memLog) clone(n int) *memLog {
 	return c
 }
 
+// read is a [session.Reader].
+func (l *memLog) read(id events.SessionID, through uint64, fn func(events.Record) error) error {
+	for _, r := range l.recs {
+		if r.Seq > through || r.Aggregate.Session != id {
+			continue
+		}
+		if err := fn(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // put stores a message whatever it is, as the server would.
 func (l *memLog) put(now time.Time, subject string, h events.Header, data []byte) events.Record {
 	r := events.Decode(uint64(len(l.recs))+1, now, subject, h, data)
@@ -138,7 +151,11 @@ func (s *sim) fold() {
 	for _, r := range s.log.recs[s.folded:] {
 		s.world = session.EvolveWorld(s.world, r)
 		if k, ok := session.KeyOfRecord(r); ok {
-			s.states[k] = session.Evolve(s.state(k), r)
+			next, err := session.Continue(s.state(k), r, s.log.read)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.states[k] = next
 		}
 		if f, ok := r.Fact.(events.CommandRejected); ok {
 			s.said[events.CommandID(f.ID)] = true
@@ -208,7 +225,7 @@ func (s *sim) command() bool {
 			s.pending = slices.Delete(slices.Clone(s.pending), n, n+1)
 			return s.command()
 		}
-		a := session.Handle(s.state(key), s.world, w, s.now)
+		a := s.handle(key, w)
 		if d := a.Decision; d != nil {
 			if _, err := s.log.append(s.now, d.Fact, d.After); err != nil {
 				s.t.Fatalf("command %s: %v", w.ID, err)
@@ -223,6 +240,18 @@ func (s *sim) command() bool {
 		return true
 	}
 	return false
+}
+
+func (s *sim) handle(key session.Key, w events.Wish) session.Answer {
+	f, ok := w.Command.(events.SessionFork)
+	if !ok {
+		return session.Handle(s.state(key), s.world, w, s.now)
+	}
+	from, err := session.ReadForkPoint(s.log.read, f.Session, f.At, uint64(len(s.log.recs)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return session.HandleFork(s.state(key), from, s.world, w, s.now)
 }
 
 // reject answers a command. A kernel that did not look for an earlier answer
@@ -289,7 +318,7 @@ func (s *sim) wake() (at time.Time) {
 	}
 	for _, w := range s.pending {
 		key, _ := session.KeyOf(w)
-		earliest(session.Handle(s.state(key), s.world, w, s.now).Wait)
+		earliest(s.handle(key, w).Wait)
 	}
 	return at
 }

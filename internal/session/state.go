@@ -173,10 +173,16 @@ func (s State) session(r events.Record) (State, error) {
 	if token := r.Fact.FactName().Token(); !contains(sessionMayFollow[s.Status], token) {
 		return s, fmt.Errorf("%s may not follow %s", token, orNothing(string(s.Status)))
 	}
+	if f, ok := r.Fact.(events.SessionStarted); ok && f.ForkOf != nil && !forkHolds(*f.ForkOf, r) {
+		return s, fmt.Errorf("forked at %d from %q, which is not before it", f.ForkOf.At, f.ForkOf.Session)
+	}
 	s.MainHeld = r.Seq
 	switch f := r.Fact.(type) {
 	case events.SessionStarted:
 		s.Started, s.StartedSeq = &f, r.Seq
+		if f.Say != "" {
+			s.Messages = append(slices.Clip(s.Messages), Message{r.Seq, events.RoleUser, f.Say})
+		}
 		s = s.activate(r, f.Now)
 	case events.MessageAdded:
 		s.Messages = append(slices.Clip(s.Messages), Message{r.Seq, f.Role, f.Text})
@@ -220,6 +226,9 @@ func (s State) stepTool(r events.Record) (State, error) {
 		s.Tools = append(s.Tools, Invocation{Session: r.Aggregate.Session, ID: events.ToolInvocationID(r.Aggregate.ID)})
 		k = len(s.Tools) - 1
 	}
+	if err := past(s.Tools[k].Session, r); err != nil {
+		return s, err
+	}
 	next, err := s.Tools[k].Step(r)
 	s.Tools[k] = next
 	if err != nil {
@@ -254,6 +263,9 @@ func (s State) stepInference(r events.Record) (State, error) {
 	if k < 0 {
 		s.Inferences = append(s.Inferences, Inference{Session: r.Aggregate.Session, ID: events.InferenceID(r.Aggregate.ID)})
 		k = len(s.Inferences) - 1
+	}
+	if err := past(s.Inferences[k].Session, r); err != nil {
+		return s, err
 	}
 	next, err := s.Inferences[k].Step(r)
 	s.Inferences[k] = next

@@ -172,7 +172,11 @@ func TestStateIsWhatTheAggregatesSay(t *testing.T) {
 		for agg, of := range recs {
 			switch agg.Kind {
 			case events.KindTool:
-				if got, want := s.invocation(agg.Ref()), session.FoldInvocation(of); !reflect.DeepEqual(got, want) {
+				got, want := s.invocation(agg.Ref()), session.FoldInvocation(of)
+				if got.Session != agg.Session && want.Status() == "" {
+					continue // of a fork's past: what a stranger puts there is an alarm, and no more
+				}
+				if !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: %+v, want %+v", agg, got, want)
 				}
 			case events.KindInference:

@@ -77,21 +77,32 @@ func (c SessionStart) Check() []string {
 	var f faults
 	f.session("session", c.Session, false)
 	f.filled("task", c.Task)
-	if c.Mode != "" && !c.Mode.Valid() {
-		f.add("mode", "is %q; use prompt, auto or deny", c.Mode)
-	}
+	f.mode(c.Mode)
 	f.capability(c.Capability)
-	for i, t := range c.Tools {
+	f.tools(c.Tools)
+	f.limits(c.Limits)
+	f.generation(c.Generation)
+	return f
+}
+
+func (f *faults) mode(m ApprovalMode) {
+	if m != "" && !m.Valid() {
+		f.add("mode", "is %q; use prompt, auto or deny", m)
+	}
+}
+
+func (f *faults) tools(tools []string) {
+	for i, t := range tools {
 		if t == "" {
 			f.add(fmt.Sprintf("tools[%d]", i), "is empty")
 		}
 	}
-	l := c.Limits
+}
+
+func (f *faults) limits(l Limits) {
 	if l.Turns < 0 || l.ToolCalls < 0 || l.Tokens < 0 || l.WallTime < 0 || l.WallTime > 365*24*time.Hour {
 		f.add("limits", "has a negative number, or a wall time over a year")
 	}
-	f.generation(c.Generation)
-	return f
 }
 
 // Check implements [Command].
@@ -119,6 +130,11 @@ func (c SessionFork) Check() []string {
 	if c.At == 0 {
 		f.add("at", "is missing; name a sequence of EVENTS")
 	}
+	f.mode(c.Mode)
+	f.capability(c.Capability)
+	f.tools(c.Tools)
+	f.limits(c.Limits)
+	f.generation(c.Generation)
 	return f
 }
 

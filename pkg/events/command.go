@@ -70,11 +70,21 @@ type SessionCancel struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// SessionFork opens a session that shares another's past up to a sequence.
+// SessionFork opens a session that shares another's past up to a sequence. What
+// it leaves empty is as the other one has it, each limit by itself.
 type SessionFork struct {
-	Session SessionID `json:"session"`
-	At      uint64    `json:"at"`
-	New     SessionID `json:"new,omitempty"`
+	Session    SessionID        `json:"session"`
+	At         uint64           `json:"at"`
+	New        SessionID        `json:"new,omitempty"`  // empty: the kernel gives an id
+	Task       string           `json:"task,omitempty"` // in place of the other's
+	Say        string           `json:"say,omitempty"`  // what the user says next
+	System     string           `json:"system,omitempty"`
+	Model      ModelID          `json:"model,omitempty"`
+	Capability ModelCapability  `json:"capability,omitempty"`
+	Tools      []string         `json:"tools,omitempty"`
+	Mode       ApprovalMode     `json:"mode,omitempty"`
+	Limits     Limits           `json:"limits,omitzero"`
+	Generation GenerationConfig `json:"generation,omitzero"` // as a whole
 }
 
 // ToolRun asks for a tool with no model at all.

@@ -24,6 +24,15 @@ type SessionStarted struct {
 	Mode       ApprovalMode     `json:"mode"`
 	Limits     Limits           `json:"limits"`
 	Generation GenerationConfig `json:"generation"`
+	ForkOf     *Fork            `json:"fork_of,omitempty"` // whose past it shares
+	Say        string           `json:"say,omitempty"`     // of a fork: what the user says next
+}
+
+// A Fork says whose past a session shares, and how much of it: what is said of
+// the other one up to a sequence of EVENTS, that one too.
+type Fork struct {
+	Session SessionID `json:"session"`
+	At      uint64    `json:"at"`
 }
 
 // MessageAdded is what people and the system say. What a model said is in

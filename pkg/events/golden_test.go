@@ -24,6 +24,7 @@ var goldenLogs = map[string][]events.FactName{
 	"testdata/golden-v1-checkpoint.jsonl": {"audit.checkpoint"},
 	"testdata/golden-v1-follow-up.jsonl":  {"tool.completed", "tool.failed", "tool.previewed", "tool.requested", "worker.started"},
 	"testdata/golden-v1-routing.jsonl":    {"inference.requested", "worker.started"},
+	"testdata/golden-v1-fork.jsonl":       {"session.started"},
 }
 
 // A line is one record of a log of version 1.

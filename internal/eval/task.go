@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -131,6 +132,19 @@ func hasOne(text string, words []string) error {
 	}
 	return fmt.Errorf("the answer %.80q has none of %q", text, words)
 }
+
+// says: the last answer affirms, or it denies.
+func says(yes bool) func(*end) error {
+	return func(e *end) error {
+		text := e.answers[len(e.answers)-1]
+		if denies.MatchString(text) == yes {
+			return fmt.Errorf("the answer %.80q says the opposite", text)
+		}
+		return nil
+	}
+}
+
+var denies = regexp.MustCompile(`(?i)\b(no|not|nothing|cannot|[a-z]+n't)\b`)
 
 // used: a call of the tool with the words in its parameters went well.
 func used(tool string, words ...string) func(*end) error {

@@ -29,7 +29,7 @@ func readingTasks() []task {
 		{"colour", reading, map[string]string{"paint.txt": "The door is green.\n"}, []string{"Read paint.txt and tell me the colour of the door."}, all(answered("green"), unchanged)},
 		{"what-is-in", reading, map[string]string{"docs/owner.txt": "Margaret\n"}, []string{"What is in the file docs/owner.txt?"}, all(answered("margaret"), unchanged)},
 		{"meeting", reading, map[string]string{"calendar.txt": "Dentist on Friday at 10.\n"}, []string{"On which day is the dentist, according to calendar.txt?"}, all(answered("friday"), unchanged)},
-		{"exists", reading, map[string]string{"here.txt": "x"}, []string{"Is there a file called here.txt?"}, all(answered("yes", "exists", "there is", "true"), unchanged)},
+		{"exists", reading, map[string]string{"here.txt": "x"}, []string{"Is there a file called here.txt?"}, all(answered("yes", "exists", "there is", "true"), says(true), unchanged)},
 		{"list", reading, map[string]string{"box/apple.txt": "a", "box/pear.txt": "b"}, []string{"Which files are in the directory box?"}, all(answered("apple"), answered("pear"), unchanged)},
 		{"version", reading, map[string]string{"VERSION": "7.3.1\n"}, []string{"Look into VERSION and say which version it is."}, all(answered("7 3 1"), unchanged)},
 	}
@@ -79,7 +79,7 @@ func recoveringTasks() []task {
 		{"no-such-text", recovering, map[string]string{"greeting.txt": "Good Morning\n"}, []string{"Replace good morning with Good night in greeting.txt."},
 			all(holds("greeting.txt", "Good night"), lacks("greeting.txt", "Morning"))},
 		{"not-allowed", recovering, map[string]string{"words.txt": "alpha\nbeta\n"}, []string{"Show words.txt with the program less."}, all(answered("alpha", "beta"), unchanged)},
-		{"missing", recovering, map[string]string{"keep.txt": "x"}, []string{"Delete trash.txt, if it is there."}, all(untouched("keep.txt"), gone("trash.txt"), answered("not", "no", "n't", "trash.txt"))},
+		{"missing", recovering, map[string]string{"keep.txt": "x"}, []string{"Delete trash.txt, if it is there."}, all(untouched("keep.txt"), gone("trash.txt"), says(false))},
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func Allowed(s State, offers []events.ToolOffer, f events.InferenceRequested) ev
 	goal, since := goalSince(s, f.Through)
 	p, t := planOf(goal, offers), triedSince(s, since, f.Through)
 	if f.FinalOnly || t.done > 0 && p.enough(t) { // the kernel may not have known the last word
-		return answerSchema(p.answer(t))
+		return answerSchema(p.answer(t, offers))
 	}
 	if held := p.next(s, offers, f, t); len(held) > 0 {
 		return actionSchema(held, 0)
@@ -28,14 +29,22 @@ func Allowed(s State, offers []events.ToolOffer, f events.InferenceRequested) ev
 	return actionSchema(offered(p.opened(s, offers, f, t), f.Withdrawn, false), maxGuidedFinal)
 }
 
-// answer is the pattern of the answer after the last step of a plan; "": any.
-func (p plan) answer(t tried) string {
+// answer is the pattern of the answer after the last step of a plan; "": any. If
+// the call came to what it comes to in an example, it is that example's answer;
+// else it quotes what the tool said, if the nearest example's does.
+func (p plan) answer(t tried, offers []events.ToolOffer) string {
 	calls := p.calls()
-	if len(calls) == 0 || t.done != len(calls) || len(t.failed) > 0 || !calls[len(calls)-1].best.quotes() {
+	if len(calls) == 0 || t.done != len(calls) || len(t.failed) > 0 {
 		return ""
 	}
-	if text := copied(t.outputs[len(t.outputs)-1]); text != "" {
-		return quoting(text)
+	best, output := calls[len(calls)-1].best, t.outputs[len(t.outputs)-1]
+	for _, s := range append([]sample{best}, samplesOf(offers)...) {
+		if answer, ok := s.told(t.last, output); ok && s.sameKind(best) {
+			return "^" + regexp.QuoteMeta(answer) + "$"
+		}
+	}
+	if text := copied(output); text != "" && best.quotes() {
+		return best.quoting(t.last, text)
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ type tried struct {
 	failed  []Invocation // since the last of those
 	results string       // what the model was told of them all
 	outputs []string     // of those that went well
+	last    events.Raw   // parameters of the last of them
 }
 
 func triedSince(s State, since, through uint64) tried {
@@ -24,6 +25,7 @@ func triedSince(s State, since, through uint64) tried {
 		}
 		if f, ok := i.End.(events.ToolExecutionCompleted); ok {
 			t.done, t.failed, t.outputs = t.done+1, nil, append(t.outputs, f.Receipt.Output)
+			t.last = i.Requested.Request.Parameters
 		} else {
 			t.failed = append(t.failed, i)
 		}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,12 +76,6 @@ func copied(output string) string {
 func (s sample) quotes() bool {
 	said := copied(s.Result)
 	return said != "" && strings.Contains(s.Answer, said)
-}
-
-// quoting is the pattern of an answer that ends with a text.
-func quoting(text string) string {
-	const other = `[A-Za-z0-9 .,:;'()_/!?-]`
-	return fmt.Sprintf("^%s{0,80}%s[.!]?$", other, regexp.QuoteMeta(strings.TrimRight(text, ".!")))
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -53,7 +53,7 @@ func failure(ctx context.Context, err error) events.InferenceFailed {
 		f.PromptTokens, f.Window = tooLong.PromptTokens, tooLong.ContextSize
 	case errors.As(err, &output):
 		f.Code, f.Usage, f.Text = events.FailModelOutput, output.answer.Usage, output.answer.Text
-		f.Text = head(f.Text)
+		f.Text, f.Finish = head(f.Text), output.answer.Finish
 	case errors.As(err, &unknown):
 		f.Recoverable = false
 	case errors.As(err, &status):

@@ -120,6 +120,9 @@ func TestFailures(t *testing.T) {
 			if tt.code == events.FailModelOutput && (got.Usage.Completion == 0 || got.Text == "") {
 				t.Errorf("nothing is kept of the answer: %+v", got)
 			}
+			if cut := tt.code == events.FailModelOutput; cut != (got.Finish == events.FinishLength) {
+				t.Errorf("it says that the model stopped for %q", got.Finish)
+			}
 		})
 	}
 	// A request whose model is not the one that its route stands for.

@@ -55,10 +55,10 @@ func (w *Writer) inferenceCompleted(r events.Record, f events.InferenceCompleted
 }
 
 func (w *Writer) inferenceFailed(r events.Record, f events.InferenceFailed) error {
-	err := w.exec(`UPDATE inferences SET status = ?, code = ?, reason = ?, recoverable = ?, text = ?,
+	err := w.exec(`UPDATE inferences SET status = ?, code = ?, reason = ?, recoverable = ?, text = ?, finish_reason = NULLIF(?, ''),
 		prompt_tokens = ?, completion_tokens = ?, total_tokens = ?, cached_tokens = ?, end_seq = ?, completed_at = ?
 		WHERE session = ? AND inference = ?`,
-		session.InferenceFailed, f.Code, f.Reason, f.Recoverable, f.Text,
+		session.InferenceFailed, f.Code, f.Reason, f.Recoverable, f.Text, f.Finish,
 		f.Usage.Prompt, f.Usage.Completion, f.Usage.Total, f.Usage.Cached, r.Seq, stamp(r.Time),
 		r.Aggregate.Session, r.Aggregate.ID)
 	if err != nil {

@@ -90,6 +90,7 @@ type InferenceFailed struct {
 	Reason      string           `json:"reason"`
 	Recoverable bool             `json:"recoverable"` // another seed, or another try, may do
 	Text        string           `json:"text,omitempty"`
+	Finish      FinishReason     `json:"finish_reason,omitempty"` // of an answer that is of no use: FinishLength if it was cut off
 	Usage       TokenUsage       `json:"usage"`
 	// Of an overflow: what the prompt has, or what of it may not be cut, and what
 	// the model has room for, in tokens.

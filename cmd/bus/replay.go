@@ -6,17 +6,38 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"correx/internal/cli"
+	"correx/internal/eventlog"
 	"correx/pkg/events"
 )
 
+// A replay is what `bus replay` was asked for.
+type replay struct {
+	filter
+	facts   []string // names; empty: all
+	from    string   // a point; empty: the beginning
+	until   string   // a point; empty: the last record now
+	through uint64   // a sequence; 0: until says it
+	format  string
+	follow  bool
+}
+
 func newReplay(a *app) *cobra.Command {
-	var f filter
-	var from, through uint64
+	var r replay
 	var rerun string
 	cmd := &cobra.Command{
 		Use: "replay", Short: "facts that are stored, from the beginning",
-		Long: `Replay prints stored facts in the order of the log. With --json it writes one
-object a line: seq, time, subject, headers, body.
+		Long: `Replay prints stored facts in the order of the log. A point is a sequence of
+EVENTS, a time (2026-01-02T15:04:05Z) or how long ago it is (10m).
+
+Formats: story, for people; jsonl, a lossless object a line, each with its hash, and
+of the whole stream with a head and an end that hold its identity and its chain;
+cloudevents, structured CloudEvents 1.0, one a line; atif, one session as one
+trajectory of the Agent Trajectory Interchange Format. --json is jsonl without hash,
+head and end: seq, time, subject, headers, body.
+
+With --follow it goes on with what is stored from now on, until Ctrl-C, also across
+a restart of the bus; nothing is left out or comes twice.
 
 With plain NATS: nats sub 'evt.<session>.>' --all.`,
 		Args: cobra.NoArgs,
@@ -24,21 +45,32 @@ With plain NATS: nats sub 'evt.<session>.>' --all.`,
 			if cmd.Flags().Changed("rerun") {
 				return a.rerun(cmd.Context(), events.SessionID(rerun))
 			}
-			return a.replay(cmd.Context(), f, from, through)
+			return a.replay(cmd.Context(), r)
 		},
 	}
-	f.add(cmd)
-	cmd.Flags().StringVar(&rerun, "rerun", "", "ask the models of this `session` again what they were asked, and say where the texts part")
-	cmd.Flags().Uint64Var(&from, "from", 1, "begin at this sequence of EVENTS")
-	cmd.Flags().Uint64Var(&through, "through", 0, "end at this sequence (default: the last one now)")
-	for _, other := range []string{"session", "kind", "from", "through"} {
+	r.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&rerun, "rerun", "", "ask the models of this `session` again what they were asked, and say where the texts part")
+	f.StringSliceVar(&r.facts, "fact", nil, "these facts only, such as tool.completed (bus schema lists them)")
+	f.StringVar(&r.from, "from", "", "begin at this point")
+	f.StringVar(&r.until, "until", "", "end at this point (default: the last record now)")
+	f.Uint64Var(&r.through, "through", 0, "end at this sequence")
+	f.StringVar(&r.format, "format", "", "story, jsonl, cloudevents or atif (default story)")
+	f.BoolVar(&r.follow, "follow", false, "go on with what comes")
+	cmd.MarkFlagsMutuallyExclusive("until", "through", "follow")
+	for _, other := range []string{"session", "kind", "fact", "from", "until", "through", "format", "follow"} {
 		cmd.MarkFlagsMutuallyExclusive("rerun", other)
 	}
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(replayFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) replay(ctx context.Context, f filter, from, through uint64) error {
-	subject, err := f.subject()
+func (a *app) replay(ctx context.Context, r replay) error {
+	sel, err := r.selection()
+	if err != nil {
+		return err
+	}
+	out, err := a.replayPrinter(r)
 	if err != nil {
 		return err
 	}
@@ -51,15 +83,41 @@ func (a *app) replay(ctx context.Context, f filter, from, through uint64) error 
 	if err != nil {
 		return err
 	}
-	if through == 0 {
-		if through, err = log.Last(ctx); err != nil {
-			return fmt.Errorf("replay: %w", err)
+	if r.follow {
+		return log.Follow(ctx, sel.subject, sel.first(), sel.only(out.record))
+	}
+	last, err := log.Last(ctx)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	if sel.whole() {
+		if err := out.begin(log.Identity(), sel.last(last)); err != nil {
+			return err
 		}
 	}
-	if through == 0 {
+	if err := eachSelected(ctx, log, sel, sel.last(last), out.record); err != nil {
+		return err
+	}
+	return out.end()
+}
+
+// eachSelected hands over what stands from the beginning of sel through last.
+func eachSelected(ctx context.Context, log *eventlog.Log, sel selection, last uint64, fn func(events.Record) error) error {
+	if last == 0 || sel.first() > last {
 		return nil
 	}
-	return log.Each(ctx, subject, from, through, func(r events.Record) error {
-		return a.printRecord(r, f.session == "")
-	})
+	return log.Each(ctx, sel.subject, sel.first(), last, sel.only(fn))
+}
+
+// check finds combinations that mean nothing.
+func (r replay) check() error {
+	switch {
+	case r.format == formatATIF && r.session == "":
+		return cli.Usage("--format atif tells one session: name it with --session")
+	case r.format == formatATIF && r.session == string(events.System):
+		return cli.Usage("--format atif tells a session, and system is none")
+	case r.format == formatATIF && (r.follow || r.kind != "" || len(r.facts) > 0 || r.from != ""):
+		return cli.Usage("--format atif tells a session from its beginning: leave --from, --kind, --fact and --follow out")
+	}
+	return nil
 }

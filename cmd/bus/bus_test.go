@@ -141,7 +141,9 @@ func TestSessionsWithoutAModel(t *testing.T) {
 	m.want(m.run("say", "s1", "hurry"), 0, "said to s1")
 	m.want(m.run("pause", "s1", "--reason", "lunch"), 0)
 	m.want(m.run("resume", "s1"), 0)
-	m.want(m.run("show", "s1"), 0, "RUNNING", "a task", "user hurry", "paused: lunch", "resumed")
+	m.want(m.run("show", "s1"), 0, "RUNNING", "a task", "user hurry", "paused: lunch", "resumed",
+		"waits for a model-worker that offers any model, until ")
+	m.want(m.run("show", "s1", "--json"), 0, `"for": "a model-worker that offers any model"`, `"until"`)
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p, done := says(), make(chan outcome, 1)

@@ -149,5 +149,5 @@ func (a *app) showAt(s story, p point) error {
 	if err != nil {
 		return err
 	}
-	return a.showState(s.until(m.count), s.records[:m.count], m.Time, &m)
+	return a.showState(s.until(m.count), s.records[:m.count], m.Time, &m, nil)
 }

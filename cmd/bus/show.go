@@ -89,7 +89,11 @@ func (a *app) show(ctx context.Context, w showing) error {
 		return a.showAt(story, points[0])
 	}
 	state := story.until(len(story.records))
-	if err := a.showState(state, story.records, time.Now(), nil); err != nil || !w.follow {
+	waits, err := c.pauseOf(ctx, state, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := a.showState(state, story.records, time.Now(), nil, waits); err != nil || !w.follow {
 		return err
 	}
 	if ended(state) {
@@ -127,6 +131,7 @@ type sessionSummary struct {
 	Reason  string           `json:"reason,omitempty"`
 	Tools   []toolSummary    `json:"tools,omitempty"`
 	Waiting []waitingSummary `json:"approvals,omitempty"` // questions that wait
+	Pause   *pause           `json:"waits,omitempty"`     // what the session waits for
 	Alarms  []session.Alarm  `json:"alarms,omitempty"`
 	Seq     uint64           `json:"seq"`          // the last record that was read
 	At      *moment          `json:"at,omitempty"` // with --at: the point
@@ -190,9 +195,9 @@ func sessionJSON(s session.State) sessionSummary {
 
 // showState shows a session as it stood at now; at is the point, if one was asked
 // for.
-func (a *app) showState(s session.State, records []events.Record, now time.Time, at *moment) error {
+func (a *app) showState(s session.State, records []events.Record, now time.Time, at *moment, waits *pause) error {
 	j := sessionJSON(s)
-	j.At = at
+	j.At, j.Pause = at, waits
 	if a.flags.JSON {
 		for _, r := range records {
 			j.Records = append(j.Records, asJSON(r))
@@ -228,6 +233,9 @@ func (a *app) showState(s session.State, records []events.Record, now time.Time,
 			return err
 		}
 		fmt.Fprintf(out, "\n%s", card.Render(style, now))
+	}
+	if waits != nil {
+		fmt.Fprintf(out, "\n%s\n", style.Dim(waits.String()))
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (p *process) listen(drain func()) (hangUp func(), err error) {
 	}
 	srv, err := worker.Service(p.nc, worker.ServiceConfig{
 		Role: events.RoleModelWorker, Version: p.o.Version, Worker: p.id, Boot: p.boot,
-		Running: p.claims.Running, Drain: drain,
+		Running: p.claims.Running, Drain: drain, Models: func() any { return p.statuses() },
 	})
 	if err != nil {
 		quiet()

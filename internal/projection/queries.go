@@ -94,6 +94,7 @@ const workersQuery = `SELECT * FROM (
 
 const modelsQuery = `SELECT * FROM (
 	SELECT m.*, coalesce(w.state = 'RUNNING', 0) AND m.offered AS available,
+		(SELECT count(*) FROM inferences i WHERE i.model_token = m.model_token AND i.status IN ('REQUESTED', 'STARTED')) AS queue,
 		row_number() OVER (ORDER BY m.model, m.worker, m.id) AS number
 	FROM models m LEFT JOIN workers w USING (worker)) WHERE number > ?1 ORDER BY number LIMIT ?2`
 

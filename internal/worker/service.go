@@ -22,6 +22,7 @@ type ServiceConfig struct {
 	Boot     string
 	Metadata map[string]string
 	Tools    []events.ToolOffer // told in short as metadata, whole by an endpoint
+	Models   func() any         // models and what goes on with each, as JSON; asked each time. Nil: none are offered
 	Running  func(claim.Question) claim.Answer
 	Drain    func() // asked to finish what it has and stop; returns at once
 }
@@ -38,7 +39,7 @@ func Service(nc *nats.Conn, cfg ServiceConfig) (micro.Service, error) {
 	}
 	srv, err := micro.AddService(nc, micro.Config{
 		Name: string(cfg.Role), Version: cfg.Version, Metadata: meta, QueueGroupDisabled: true,
-		Description: "worker " + string(cfg.Worker),
+		Description: "worker " + string(cfg.Worker), StatsHandler: stats(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("serve %s: %w", cfg.Role, err)
@@ -48,6 +49,18 @@ func Service(nc *nats.Conn, cfg ServiceConfig) (micro.Service, error) {
 	}
 	return srv, nil
 }
+
+// stats adds to $SRV.STATS, at the endpoint models, what that one answers.
+func stats(cfg ServiceConfig) micro.StatsHandler {
+	return func(e *micro.Endpoint) any {
+		if e.Name != modelsEndpoint {
+			return nil
+		}
+		return cfg.Models()
+	}
+}
+
+const modelsEndpoint = "models"
 
 func endpoints(srv micro.Service, cfg ServiceConfig) error {
 	running := micro.HandlerFunc(func(r micro.Request) {
@@ -66,6 +79,10 @@ func endpoints(srv micro.Service, cfg ServiceConfig) error {
 	if len(cfg.Tools) > 0 {
 		offers = srv.AddEndpoint("tools", micro.HandlerFunc(func(r micro.Request) { _ = r.RespondJSON(cfg.Tools) }),
 			micro.WithEndpointSubject(events.ToolsSubject(cfg.Worker)))
+	}
+	if cfg.Models != nil {
+		offers = errors.Join(offers, srv.AddEndpoint(modelsEndpoint, micro.HandlerFunc(func(r micro.Request) { _ = r.RespondJSON(cfg.Models()) }),
+			micro.WithEndpointSubject(events.ModelsSubject(cfg.Worker))))
 	}
 	return errors.Join(offers,
 		srv.AddEndpoint("running", running, micro.WithEndpointSubject(events.RunningSubject(cfg.Worker))),

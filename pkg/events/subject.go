@@ -122,5 +122,8 @@ func RunningSubject(w WorkerID) string { return PrefixWorker + "." + string(w) +
 // ToolsSubject asks a tool-worker for its offers.
 func ToolsSubject(w WorkerID) string { return PrefixWorker + "." + string(w) + ".tools" }
 
+// ModelsSubject asks a model-worker for its models, and what goes on with each.
+func ModelsSubject(w WorkerID) string { return PrefixWorker + "." + string(w) + ".models" }
+
 // DrainSubject asks a worker to finish what it has and stop.
 func DrainSubject(w WorkerID) string { return PrefixWorker + "." + string(w) + ".drain" }

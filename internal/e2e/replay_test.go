@@ -3,9 +3,14 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"correx/internal/session"
+	"correx/internal/testenv"
 )
 
 // lines are the JSON lines that a process has printed whole.
@@ -79,5 +84,41 @@ func (s *system) followed(p *process, args ...string) {
 	}
 	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
 		s.t.Errorf("what was followed is not what stands there: %s", firstDifference(a, b))
+	}
+}
+
+// The commands of docs/replay.md that work with other programs print what they say.
+func TestReplayChapter(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs/replay.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## With other programs")
+	_, rest, _ = strings.Cut(rest, "```sh\n")
+	block, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/replay.md has no block of commands with other programs")
+	}
+	s := newSystem(t, workScript())
+	s.startParts()
+	s.approveAll()
+	if a := s.api("session.start", `{"session":"tour","task":"write two lines [task:lines]"}`); !a.OK {
+		t.Fatalf("start: %+v", a)
+	}
+	if st := s.await("tour", "its end", func(st session.State) bool { return st.Status != session.Running }); !completed(st) {
+		t.Fatalf("the session is %s", st.Status)
+	}
+	want := []string{"evt.tour.tool.t1-0.requested.file_write", "correx.SessionStarted.v1", `"total_prompt_tokens": `, `"session":"tour"`}
+	lines := strings.Split(strings.TrimSpace(block), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("the block has %d commands, want %d", len(lines), len(want))
+	}
+	for n, line := range lines {
+		if strings.HasPrefix(line, "nats ") {
+			line = withNATS(line)
+		}
+		if out := s.shell(line); !strings.Contains(out, want[n]) {
+			t.Errorf("%s\nlacks %s:\n%s", line, want[n], tail(out))
+		}
 	}
 }

@@ -63,7 +63,7 @@ func repack(ctx context.Context, log *eventlog.Log, of events.SessionID, id even
 	}
 	var lost session.Loss
 	if d := p.done(); d != nil {
-		lost = session.Loss{Cut: d.Cut, Shortened: d.Shortened}
+		lost = session.Loss{Cut: d.Cut, Shortened: d.Shortened, Merged: d.Merged}
 	}
 	p.Prompt = session.Repack(p.state, p.offers, *asked, lost)
 	return p, nil

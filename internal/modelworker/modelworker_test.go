@@ -34,7 +34,7 @@ func TestTwoTurns(t *testing.T) {
 		t.Errorf("first turn: %+v", got)
 	}
 	state := session.Evolve(session.State{}, must(p.log.ReadFilter(p.ctx, events.SessionFilter("s1"), 1, begun))(t)[0])
-	again, err := session.Pack(state, []events.ToolOffer{echo}, first, 1<<20, func([]events.ChatMessage) int { return 1 })
+	again, err := session.Pack(state, []events.ToolOffer{echo}, first, session.Room{Window: 1, Count: func([]events.ChatMessage) int { return 1 }})
 	if err != nil || again.Digest != got.PromptDigest {
 		t.Errorf("packed again it is %s, %v; the fact says %s", again.Digest, err, got.PromptDigest)
 	}

@@ -115,7 +115,7 @@ func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end e
 	if q.free() {
 		counter.room = room
 	}
-	prompt, err := session.Pack(q.state, q.offers, q.InferenceRequested, room, counter.count)
+	prompt, err := session.Pack(q.state, q.offers, q.InferenceRequested, session.Room{Window: room, Count: counter.count, NoSystem: c.NoSystem()})
 	if err != nil {
 		return end, err
 	}
@@ -131,7 +131,8 @@ func (w *work) generate(ctx context.Context, c *llama.Client, q question) (end e
 	reply.Reasoning = head(answer.Reasoning)
 	return events.InferenceCompleted{
 		Reply: reply, Finish: answer.Finish, Usage: answer.Usage, Latency: answer.Latency, Timings: answer.Timings,
-		PromptDigest: prompt.Digest, Pack: session.PackVersion, Cut: prompt.Cut, Shortened: prompt.Shortened, Tokenizer: counter.name(),
+		PromptDigest: prompt.Digest, Pack: session.PackVersion, Cut: prompt.Cut, Shortened: prompt.Shortened, Merged: prompt.Merged,
+		Tokenizer: counter.name(),
 	}, nil
 }
 

@@ -157,7 +157,7 @@ func packsPast(s *sim, was, child session.State) {
 		if i.Session != child.ID || i.Requested == nil {
 			continue
 		}
-		p, err := session.Pack(child, nil, *i.Requested, 1<<30, func([]events.ChatMessage) int { return 1 })
+		p, err := session.Pack(child, nil, *i.Requested, session.Room{Window: 1 << 30, Count: func([]events.ChatMessage) int { return 1 }})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -30,27 +30,32 @@ func (e *ErrOverflow) Error() string {
 	return fmt.Sprintf("system prompt, example and task are %d tokens long, the model has room for %d; shorten the task or take a model with a larger context", e.Tokens, e.Window)
 }
 
+// A Room is what a prompt has to fit.
+type Room struct {
+	Window   int                            // tokens
+	Count    func([]events.ChatMessage) int // tokens of messages, in the model's template
+	NoSystem bool                           // that template has no turns of the system
+}
+
 // Pack makes the prompt of an inference from its session as it was at
-// f.Through, the offers that f names, the room for it in tokens, and a function
-// that counts. L0 is the system prompt with the tools, L1 a worked example as
+// f.Through, the offers that f names, and the room for it. L0 is the system prompt with the tools, L1 a worked example as
 // real turns and the task, L2 what has happened since: what the model said as
 // assistant, tool results and people as user. Over the window, L2 loses as little
 // as will do, see [Loss]; L0, L1 and what was asked for last lose nothing.
 //
 // It is pure: whoever has the log can pack the same prompt again, see [Repack].
-func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, window int, count func([]events.ChatMessage) int) (Prompt, error) {
+func Pack(s State, offers []events.ToolOffer, f events.InferenceRequested, room Room) (Prompt, error) {
 	if len(f.Messages) > 0 || s.Started == nil {
-		return fixed(f.Messages, window, count)
+		return fixed(f.Messages, room)
 	}
-	return layoutOf(s, offers, f).fit(window, count)
+	return layoutOf(s, offers, f).fit(room)
 }
 
 // Repack makes the prompt of an inference that was packed before, by what it
 // lost then. No window and no tokenizer is needed for it.
 func Repack(s State, offers []events.ToolOffer, f events.InferenceRequested, lost Loss) Prompt {
 	if len(f.Messages) > 0 || s.Started == nil {
-		p, _ := fixed(f.Messages, 0, func([]events.ChatMessage) int { return 0 })
-		return p
+		return prompt(given(f.Messages, lost), lost)
 	}
 	l := layoutOf(s, offers, f)
 	return prompt(l.build(lost), lost)
@@ -74,16 +79,25 @@ func layoutOf(s State, offers []events.ToolOffer, f events.InferenceRequested) l
 	return l
 }
 
-// fixed packs the messages of an inference of no session; none at all are one
-// empty user message.
-func fixed(msgs []events.ChatMessage, window int, count func([]events.ChatMessage) int) (Prompt, error) {
+// fixed packs the messages of an inference of no session.
+func fixed(msgs []events.ChatMessage, room Room) (Prompt, error) {
+	lost := Loss{Merged: room.NoSystem}
+	msgs = given(msgs, lost)
+	if n := room.Count(msgs); n > room.Window {
+		return Prompt{}, &ErrOverflow{n, room.Window}
+	}
+	return prompt(msgs, lost), nil
+}
+
+// given are messages as they came; none at all are one empty user message.
+func given(msgs []events.ChatMessage, lost Loss) []events.ChatMessage {
 	if len(msgs) == 0 {
-		msgs = []events.ChatMessage{{Role: events.RoleUser}}
+		return []events.ChatMessage{{Role: events.RoleUser}}
 	}
-	if n := count(msgs); n > window {
-		return Prompt{}, &ErrOverflow{n, window}
+	if lost.Merged && slices.ContainsFunc(msgs, func(m events.ChatMessage) bool { return m.Role == events.RoleSystem }) {
+		return withoutSystem(msgs)
 	}
-	return prompt(msgs, Loss{}), nil
+	return msgs
 }
 
 func prompt(msgs []events.ChatMessage, lost Loss) Prompt {
@@ -106,6 +120,17 @@ func merge(msgs []events.ChatMessage) []events.ChatMessage {
 		out = append(out, m)
 	}
 	return out
+}
+
+// withoutSystem has the user say what the system would.
+func withoutSystem(msgs []events.ChatMessage) []events.ChatMessage {
+	msgs = slices.Clone(msgs)
+	for k := range msgs {
+		if msgs[k].Role == events.RoleSystem {
+			msgs[k].Role = events.RoleUser
+		}
+	}
+	return merge(msgs)
 }
 
 func user(text string) events.ChatMessage {

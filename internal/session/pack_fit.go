@@ -13,8 +13,9 @@ import (
 // it is recorded with the answer. As few entries are cut as will do, and then as
 // few bytes shortened.
 type Loss struct {
-	Cut       int // entries of L2 that were left out, oldest first
-	Shortened int // bytes of the tool results that stayed, oldest first, each down to minResult
+	Cut       int  // entries of L2 that were left out, oldest first
+	Shortened int  // bytes of the tool results that stayed, oldest first, each down to minResult
+	Merged    bool // the model's template has no turns of the system: the user's first begins with it
 }
 
 // How long tool results are in a prompt, in bytes, with the marker in place of
@@ -53,7 +54,11 @@ func (l layout) build(lost Loss) []events.ChatMessage {
 	if gap > 0 {
 		msgs = append(msgs, gapMarker(gap))
 	}
-	return merge(append(msgs, l.tail...))
+	msgs = merge(append(msgs, l.tail...))
+	if lost.Merged {
+		return withoutSystem(msgs)
+	}
+	return msgs
 }
 
 // spare is how many bytes an entry can be shortened by.
@@ -81,10 +86,13 @@ func (l layout) shortest(cut int) Loss {
 
 // fit returns the prompt that fits with the least loss. Counting may cost a
 // request each, so the loss is searched for by halves.
-func (l layout) fit(window int, count func([]events.ChatMessage) int) (Prompt, error) {
-	fits := func(lost Loss) bool { return count(l.build(lost)) <= window }
+func (l layout) fit(room Room) (Prompt, error) {
+	with := func(lost Loss) Loss { lost.Merged = room.NoSystem; return lost }
+	size := func(lost Loss) int { return room.Count(l.build(with(lost))) }
+	fits := func(lost Loss) bool { return size(lost) <= room.Window }
+	made := func(lost Loss) Prompt { return prompt(l.build(with(lost)), with(lost)) }
 	if fits(Loss{}) {
-		return prompt(l.build(Loss{}), Loss{}), nil
+		return made(Loss{}), nil
 	}
 	n := 0 // entries that can be cut
 	for _, e := range l.history {
@@ -97,13 +105,12 @@ func (l layout) fit(window int, count func([]events.ChatMessage) int) (Prompt, e
 		cut = 1 + sort.Search(n, func(k int) bool { return fits(l.shortest(k + 1)) })
 	}
 	if cut > n {
-		return Prompt{}, &ErrOverflow{count(l.build(l.shortest(n))), window}
+		return Prompt{}, &ErrOverflow{size(l.shortest(n)), room.Window}
 	}
 	all := l.shortest(cut).Shortened
 	bytes := func(k int) int { return min(all, k*grain) }
-	k := sort.Search((all+grain-1)/grain, func(k int) bool { return fits(Loss{cut, bytes(k)}) })
-	lost := Loss{cut, bytes(k)}
-	return prompt(l.build(lost), lost), nil
+	k := sort.Search((all+grain-1)/grain, func(k int) bool { return fits(Loss{Cut: cut, Shortened: bytes(k)}) })
+	return made(Loss{Cut: cut, Shortened: bytes(k)}), nil
 }
 
 // grain is how finely results are shortened, in bytes.

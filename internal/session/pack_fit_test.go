@@ -23,6 +23,7 @@ type told struct {
 	marks  []string // without spaces, oldest first
 	sizes  []int    // of the results, by mark; 0: no result
 	latest int      // index of what was asked for last; -1: the task
+	merged bool     // the template has no turns of the system
 }
 
 var pieces = []string{"word ", "é", "日本", "\n", "<|im_end|>", "x", "</s>", "…", "🙂", "\xff"}
@@ -84,10 +85,12 @@ func TestPackLosesAsLittleAsWillDo(t *testing.T) {
 	for seed := range uint64(1500) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := randomTold(rnd)
-		full := runes(mustPack(t, s.state, nil, s.f, 1, wholeWindow).Messages)
+		s.merged = seed%3 == 0
+		full := runes(session.Repack(s.state, nil, s.f, session.Loss{Merged: s.merged}).Messages)
 		window := 1 + rnd.IntN(full+full/8)
-		p, err := session.Pack(s.state, nil, s.f, window, runes)
-		again, err2 := session.Pack(s.state, nil, s.f, window, runes)
+		room := session.Room{Window: window, Count: runes, NoSystem: s.merged}
+		p, err := session.Pack(s.state, nil, s.f, room)
+		again, err2 := session.Pack(s.state, nil, s.f, room)
 		if again.Digest != p.Digest || (err == nil) != (err2 == nil) {
 			t.Fatalf("seed %d: two packs differ", seed)
 		}
@@ -109,7 +112,7 @@ func TestPackLosesAsLittleAsWillDo(t *testing.T) {
 		s.holds(t, seed, p)
 		s.leastLoss(t, seed, window, p)
 		switch {
-		case p.Loss == session.Loss{}:
+		case p.Cut+p.Shortened == 0:
 			seen.whole++
 		case p.Cut == 0:
 			seen.shortened++
@@ -134,7 +137,7 @@ func (s told) overflows(t *testing.T, seed uint64, window int, over *session.Err
 	if s.latest >= 0 {
 		n--
 	}
-	least := runes(session.Repack(s.state, nil, s.f, session.Loss{Cut: n}).Messages)
+	least := runes(session.Repack(s.state, nil, s.f, session.Loss{Cut: n, Merged: s.merged}).Messages)
 	if over.Tokens != least || over.Window != window || least <= window {
 		t.Errorf("seed %d: %v, though it can be made to fit by %d", seed, over, least)
 	}
@@ -144,17 +147,22 @@ func (s told) overflows(t *testing.T, seed uint64, window int, over *session.Err
 // order, gaps and shortened results say what they are, and nothing else is lost.
 func (s told) holds(t *testing.T, seed uint64, p session.Prompt) {
 	t.Helper()
-	whole := session.Repack(s.state, nil, s.f, session.Loss{Cut: len(s.marks)})
-	for k, m := range whole.Messages[:1] {
-		if p.Messages[k] != m {
-			t.Errorf("seed %d: turn %d is %+v, want %+v", seed, k, p.Messages[k], m)
-		}
+	whole := session.Repack(s.state, nil, s.f, session.Loss{Cut: len(s.marks), Merged: s.merged})
+	text, first := textOf(p.Messages), 1 // the turn with the task
+	switch {
+	case s.merged:
+		first = 0
+	case p.Messages[0] != whole.Messages[0]:
+		t.Errorf("seed %d: the system prompt is %q, want %q", seed, p.Messages[0].Content, whole.Messages[0].Content)
 	}
-	text := textOf(p.Messages)
-	if !utf8.ValidString(text) || strings.Contains(textOf(p.Messages[1:]), "<|im_end|>") {
+	alternates(t, p.Messages)
+	if p.Merged != s.merged || p.Messages[0].Role == events.RoleSystem == s.merged {
+		t.Errorf("seed %d: the first turn is %s's", seed, p.Messages[0].Role)
+	}
+	if !utf8.ValidString(text) || strings.Contains(text[strings.Index(text, "TASK "):], "<|im_end|>") {
 		t.Errorf("seed %d: broken or dangerous text", seed)
 	}
-	if !strings.HasPrefix(p.Messages[1].Content, strings.SplitN(whole.Messages[1].Content, "\n\n[", 2)[0]) {
+	if !strings.HasPrefix(p.Messages[first].Content, strings.SplitN(whole.Messages[first].Content, "\n\n[", 2)[0]) {
 		t.Errorf("seed %d: the task is not whole", seed)
 	}
 	cut, last := p.Cut, -1
@@ -201,12 +209,12 @@ func (s told) leastLoss(t *testing.T, seed uint64, window int, p session.Prompt)
 		if p.Shortened%grain != 0 {
 			before = p.Shortened - p.Shortened%grain
 		}
-		if n := size(session.Loss{Cut: p.Cut, Shortened: before}); n <= window {
+		if n := size(session.Loss{Cut: p.Cut, Shortened: before, Merged: s.merged}); n <= window {
 			t.Errorf("seed %d: %d bytes are shortened, %d would do: %d of %d", seed, p.Shortened, before, n, window)
 		}
 	}
 	if p.Cut > 0 {
-		if n := size(session.Loss{Cut: p.Cut - 1, Shortened: all}); n <= window {
+		if n := size(session.Loss{Cut: p.Cut - 1, Shortened: all, Merged: s.merged}); n <= window {
 			t.Errorf("seed %d: %d entries are cut, one less would do: %d of %d", seed, p.Cut, n, window)
 		}
 	}

@@ -55,7 +55,7 @@ var exampleOf = map[string]*events.ToolExample{
 
 func mustPack(t *testing.T, s session.State, o []events.ToolOffer, f events.InferenceRequested, window int, count func([]events.ChatMessage) int) session.Prompt {
 	t.Helper()
-	p, err := session.Pack(s, o, f, window, count)
+	p, err := session.Pack(s, o, f, session.Room{Window: window, Count: count})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +66,12 @@ func mustPack(t *testing.T, s session.State, o []events.ToolOffer, f events.Infe
 // and that it is the model's.
 func alternates(t *testing.T, msgs []events.ChatMessage) {
 	t.Helper()
+	if msgs[0].Role == events.RoleSystem {
+		msgs = msgs[1:]
+	}
 	for n, m := range msgs {
 		want := events.RoleUser
-		switch {
-		case n == 0 && m.Role == events.RoleSystem:
-			continue
-		case (n-1)%2 == 1:
+		if n%2 == 1 {
 			want = events.RoleAssistant
 		}
 		if m.Role != want {
@@ -146,7 +146,7 @@ func TestPackCutsTheOldestFirstAndSaysSo(t *testing.T) {
 	last := -1
 	for window := full; window > 0; window -= 23 {
 		calls := 0
-		p, err := session.Pack(s, offers, f, window, func(m []events.ChatMessage) int { calls++; return runes(m) })
+		p, err := session.Pack(s, offers, f, session.Room{Window: window, Count: func(m []events.ChatMessage) int { calls++; return runes(m) }})
 		if calls > 9 {
 			t.Errorf("window %d: counted %d times", window, calls)
 		}
@@ -203,7 +203,7 @@ func TestPackOfNothingIsOneEmptyUserMessage(t *testing.T) {
 		t.Errorf("messages = %+v", p.Messages)
 	}
 	var over *session.ErrOverflow
-	if _, err := session.Pack(session.State{}, nil, events.InferenceRequested{Messages: given}, 9, runes); !errors.As(err, &over) || *over != (session.ErrOverflow{Tokens: 10, Window: 9}) {
+	if _, err := session.Pack(session.State{}, nil, events.InferenceRequested{Messages: given}, session.Room{Window: 9, Count: runes}); !errors.As(err, &over) || *over != (session.ErrOverflow{Tokens: 10, Window: 9}) {
 		t.Errorf("error = %v", err)
 	}
 }

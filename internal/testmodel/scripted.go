@@ -21,7 +21,17 @@ type Script struct {
 	// Slow makes every token of an answer cost some milliseconds, though not
 	// those of the prompt. With [Endless], an answer takes seconds.
 	Slow bool
+	// Roles are what the chat template makes of them; empty: all three are turns.
+	Roles Roles
 }
+
+// Roles are what a chat template makes of the roles of messages.
+type Roles string
+
+const (
+	Strict Roles = "strict" // refuses the system's, and demands user and assistant in turn
+	Deaf   Roles = "deaf"   // leaves the system's out and says nothing
+)
 
 // Endless is an answer that does not end by itself: a final one, whose text goes
 // on one character a token until the schema or max_tokens ends it.
@@ -92,5 +102,5 @@ func Scripted(path string, s Script) error {
 			b.turn(v, turnToken(key, turn), answer, last, Final("Done."))
 		}
 	}
-	return b.model(v, template(counts), s.Slow).save(path)
+	return b.model(v, s.Roles.check()+template(counts), s.Slow).save(path)
 }

@@ -44,3 +44,18 @@ func messagesTemplate(before, each string) string {
 {{- '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' -}}
 {%- endfor -%}`
 }
+
+// check stands before a template.
+func (r Roles) check() string {
+	switch r {
+	case Strict:
+		return `
+{%- for m in messages -%}
+  {%- if m['role'] == 'system' -%}{{ raise_exception('System role not supported') }}{%- endif -%}
+  {%- if (m['role'] == 'user') != (loop.index0 % 2 == 0) -%}{{ raise_exception('Conversation roles must alternate user/assistant/user/assistant/...') }}{%- endif -%}
+{%- endfor -%}`
+	case Deaf:
+		return `{%- set messages = messages | rejectattr('role', 'equalto', 'system') | list -%}`
+	}
+	return ""
+}

@@ -66,6 +66,7 @@ type InferenceCompleted struct {
 	Pack         int                `json:"pack,omitempty"`            // how the prompt was laid out, see session.PackVersion
 	Cut          int                `json:"cut,omitempty"`             // L2 entries left out, oldest first
 	Shortened    int                `json:"shortened_bytes,omitempty"` // of the tool results that stayed, oldest first
+	Merged       bool               `json:"system_in_user,omitempty"`  // the template has no turns of the system: the user's first begins with it
 	Tokenizer    string             `json:"tokenizer"`                 // "server"; "estimate": len/4; "bytes": it fits even if each byte is a token
 }
 

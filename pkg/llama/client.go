@@ -30,8 +30,9 @@ type Client struct {
 	key   string
 	http  *http.Client
 
-	window int // tokens of one request; 0: not known
-	pulse  pulse
+	window   int // tokens of one request; 0: not known
+	noSystem bool
+	pulse    pulse
 }
 
 // NewClient returns the client of the server at base, "http://host:port" or
@@ -70,6 +71,10 @@ func (c *Client) Capabilities() []events.CapabilityScore { return Capabilities(c
 // Window is how many tokens a request and its answer may have together; 0 where
 // only the server knows.
 func (c *Client) Window() int { return c.window }
+
+// NoSystem reports whether the model's template is known to have no turns of the
+// system, or to leave them out.
+func (c *Client) NoSystem() bool { return c.noSystem }
 
 // Tokenizer counts by this server.
 func (c *Client) Tokenizer() *Tokenizer { return &Tokenizer{client: c} }
@@ -110,6 +115,7 @@ type Props struct {
 	Build       string `json:"build_info"`
 	TotalSlots  int    `json:"total_slots"`
 	ContextSize int    // tokens of one slot, as the server really has them
+	NoSystem    bool   // the template has no turns of the system; an older server does not say
 }
 
 // Props asks the server who it is.
@@ -119,9 +125,13 @@ func (c *Client) Props(ctx context.Context) (Props, error) {
 		Defaults struct {
 			ContextSize int `json:"n_ctx"`
 		} `json:"default_generation_settings"`
+		Template struct {
+			System *bool `json:"supports_system_role"`
+		} `json:"chat_template_caps"`
 	}
 	err := c.call(ctx, http.MethodGet, "/props", nil, &answer)
 	answer.Props.ContextSize = answer.Defaults.ContextSize
+	answer.NoSystem = answer.Template.System != nil && !*answer.Template.System
 	return answer.Props, err
 }
 

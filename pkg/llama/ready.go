@@ -104,6 +104,6 @@ func (p *Process) identify(ctx context.Context) error {
 	if props.ContextSize == 0 {
 		props.ContextSize = p.Descriptor.ContextSize
 	}
-	p.Props, p.client.window = props, props.ContextSize
+	p.Props, p.client.window, p.client.noSystem = props, props.ContextSize, props.NoSystem
 	return nil
 }

@@ -69,7 +69,7 @@ func layoutOf(s State, offers []events.ToolOffer, f events.InferenceRequested) l
 		l.most = maxGuidedResult
 	}
 	l.head = []events.ChatMessage{{Role: events.RoleSystem, Content: systemText(s.Started.System, offers, f.Guided)}}
-	l.head = append(l.head, examplesFor(s, f, offers)...)
+	l.head = append(l.head, neutralised(examplesFor(s, f, offers))...)
 	l.head = append(l.head, user(neutral(s.Started.Task)))
 	if len(open) == 0 && len(offers) > 0 && !f.Guided {
 		l.tail = append(l.tail, user("Say in one sentence what was done."))
@@ -89,11 +89,13 @@ func fixed(msgs []events.ChatMessage, room Room) (Prompt, error) {
 	return prompt(msgs, lost), nil
 }
 
-// given are messages as they came; none at all are one empty user message.
+// given are messages as they came, control tokens made harmless but in what the
+// system says; none at all are one empty user message.
 func given(msgs []events.ChatMessage, lost Loss) []events.ChatMessage {
 	if len(msgs) == 0 {
 		return []events.ChatMessage{{Role: events.RoleUser}}
 	}
+	msgs = neutralised(msgs)
 	if lost.Merged && slices.ContainsFunc(msgs, func(m events.ChatMessage) bool { return m.Role == events.RoleSystem }) {
 		return withoutSystem(msgs)
 	}
@@ -156,11 +158,11 @@ func systemText(own string, offers []events.ToolOffer, guided bool) string {
 		if k == 0 {
 			b.WriteString("\n\nTools:")
 		}
-		b.WriteString("\n- " + o.Name)
+		line := "\n- " + o.Name
 		if o.Example != nil {
-			b.WriteString(" " + string(o.Example.Parameters))
+			line += " " + string(o.Example.Parameters)
 		}
-		b.WriteString(": " + neutral(o.Description))
+		b.WriteString(neutral(line + ": " + o.Description))
 	}
 	return b.String()
 }

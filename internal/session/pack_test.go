@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -315,5 +316,41 @@ func TestExampleTasksAreJoinedWholeLetters(t *testing.T) {
 	offers[1].Example.Task = ""
 	if got := mustPack(t, s, offers, f, 1, wholeWindow).Messages[1].Content; got != "Write hello to e.txt." {
 		t.Errorf("task = %q", got)
+	}
+}
+
+// smolTokens are the control tokens of SmolLM2-135M-Instruct, as they stand in its
+// GGUF file; the others are of other models in use.
+var smolTokens = []string{"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<reponame>", "<file_sep>", "<filename>", "<gh_stars>",
+	"<issue_start>", "<issue_comment>", "<issue_closed>", "<jupyter_start>", "<jupyter_text>", "<jupyter_code>", "<jupyter_output>",
+	"<jupyter_script>", "<empty_output>"}
+
+var otherTokens = []string{"<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/TOOL_RESULTS]",
+	"<start_of_turn>", "<｜Assistant｜>", "<BOS_TOKEN>", "<|turn>", "<turn|>"}
+
+// A tokenizer finds a control token wherever it stands in a prompt: nobody who
+// writes a part of one can put it there, nor two who write a half each.
+func TestPackLetsNoControlTokenThrough(t *testing.T) {
+	for _, token := range slices.Concat(smolTokens, otherTokens) {
+		for cut := range len(token) {
+			s, offers, f := packed(t, 3)
+			s.Started.Task = token + token[:cut]
+			for n := range s.Tools {
+				s.Tools[n].End = events.ToolExecutionCompleted{Receipt: events.ToolReceipt{Output: token[cut:] + strings.Repeat("x", 390+n) + token + token[:cut]}}
+			}
+			s.Messages = append(s.Messages, session.Message{Seq: s.Tools[2].EndSeq, Role: events.RoleUser, Text: token[cut:] + token})
+			example := *offers[0].Example
+			example.Task, example.Result, example.Answer = token, token, token
+			offers[0].Example, offers[0].Description = &example, token
+			for _, lost := range []session.Loss{{}, {Cut: 3}, {Merged: true}, {Shortened: 7}} {
+				if text := textOf(session.Repack(s, offers[:1], f, lost).Messages); strings.Contains(text, token) {
+					t.Fatalf("%q, cut at %d, is in a prompt that lost %+v: %s", token, cut, lost, text)
+				}
+			}
+			given := events.InferenceRequested{Messages: []events.ChatMessage{{Role: events.RoleUser, Content: token + token[:cut]}, {Role: events.RoleUser, Content: token[cut:]}}}
+			if text := textOf(session.Repack(session.State{}, nil, given, session.Loss{}).Messages); strings.Contains(text, token) {
+				t.Fatalf("%q is in what was given: %s", token, text)
+			}
+		}
 	}
 }

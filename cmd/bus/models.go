@@ -8,13 +8,13 @@ import (
 )
 
 func newModels(a *app) *cobra.Command {
-	cmd := a.lister("models", "models that workers offer, and whether they are loaded",
-		`Models asks the projector. QUEUE is how many inferences of the model, on whatever
+	cmd := a.lister(lister{use: "models", short: "models that workers offer, and whether they are loaded",
+		long: `Models asks the projector. QUEUE is how many inferences of the model, on whatever
 worker, were asked for and have not ended; what goes on at this moment on one
 worker: nats req wrk.<worker>.models '' (or nats req '$SRV.STATS.model-worker' '').`,
-		"no worker offers a model; name one in correx.yaml (see correx.example.yaml) and start model-worker",
-		plain("MODEL", "model"), plain("STATE", "state"), plain("USABLE", "available"), plain("QUEUE", "queue"), plain("WORKER", "worker"),
-		plain("RESIDENCY", "residency_mode"), plain("CONTEXT", "context_size"), plain("REASON", "reason"))
+		none: "no worker offers a model; name one in correx.yaml (see correx.example.yaml) and start model-worker",
+		columns: []tableColumn{plain("MODEL", "model"), plain("STATE", "state"), plain("USABLE", "available"), plain("QUEUE", "queue"),
+			plain("WORKER", "worker"), plain("RESIDENCY", "residency_mode"), plain("CONTEXT", "context_size"), plain("REASON", "reason")}})
 	cmd.AddCommand(newModelsLoad(a), newModelsUnload(a))
 	return cmd
 }

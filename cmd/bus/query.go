@@ -18,6 +18,11 @@ import (
 type queryRequest struct {
 	Session string `json:"session,omitempty"`
 	State   string `json:"state,omitempty"`
+	Tool    string `json:"tool,omitempty"`
+	Model   string `json:"model,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Since   string `json:"since,omitempty"`
+	Until   string `json:"until,omitempty"`
 	Limit   int    `json:"limit,omitempty"`
 	Cursor  uint64 `json:"cursor,omitempty"`
 	WaitFor uint64 `json:"wait_for,omitempty"`
@@ -160,33 +165,6 @@ func (a *app) list(items []json.RawMessage, none string, columns ...tableColumn)
 	}
 	cli.Table(a.env.Stdout, a.env.OutStyle(), header, rows)
 	return nil
-}
-
-// lister makes a subcommand that asks one question and prints the rows.
-func (a *app) lister(use, short, long, none string, columns ...tableColumn) *cobra.Command {
-	var state string
-	var limit int
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.close()
-			items, err := a.query(cmd.Context(), c, use, queryRequest{State: state}, limit)
-			if err != nil {
-				return err
-			}
-			return a.list(items, none, columns...)
-		},
-	}
-	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "at most so many (default: all)")
-	switch use {
-	case "sessions", "workers":
-		cmd.Flags().StringVar(&state, "is", "", "only those in this state, such as running")
-	}
-	return cmd
 }
 
 // completeSession offers the ids of sessions.

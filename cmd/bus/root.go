@@ -48,7 +48,7 @@ func newRoot(env cli.Env) *cobra.Command {
 	add("run", newUp(a), newServe(a), newStreams(a), newEnv(a))
 	add("work", newRun(a), newSay(a), newFork(a), newPause(a), newResume(a), newCancel(a),
 		newApprove(a), newReject(a), newRequest(a), newInfer(a))
-	add("see", newSessions(a), newShow(a), newApprovals(a), newDiff(a), newTail(a), newReplay(a),
+	add("see", newSessions(a), newInvocations(a), newCommands(a), newSearch(a), newShow(a), newApprovals(a), newDiff(a), newTail(a), newReplay(a),
 		newWorkers(a), newTools(a), newModels(a), newSchema(a), newAudit(a))
 	return root
 }

@@ -133,6 +133,9 @@ func (db *DB) prepare(ctx context.Context, id Identity) error {
 	if db.id.Stream != id.Stream || !db.id.Created.Equal(id.Created) {
 		return foreignStream(db.id, id)
 	}
+	if _, err := db.setup.ExecContext(ctx, indexSQL); err != nil {
+		return fmt.Errorf("index database %s: %w", db.path, err)
+	}
 	return nil
 }
 
@@ -143,7 +146,7 @@ func (db *DB) create(ctx context.Context, id Identity) error {
 		return fmt.Errorf("make database %s: %w", db.path, err)
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	if _, err := tx.ExecContext(ctx, schemaSQL+searchTable); err != nil {
+	if _, err := tx.ExecContext(ctx, schemaSQL+searchTable+indexSQL); err != nil {
 		return fmt.Errorf("make database %s: %w", db.path, err)
 	}
 	at := Checkpoint{State: audit.Begin(audit.Identity(id))}

@@ -7,7 +7,7 @@ package projection
 const searchTable = `CREATE TABLE search (
   text TEXT NOT NULL, session TEXT NOT NULL, source TEXT NOT NULL, id TEXT NOT NULL);`
 
-const searchMatch4 = `instr(lower(text), lower(?4)) > 0`
+const searchMatch = `instr(lower(text), lower(?)) > 0`
 
 func searchText(text string) string { return text }
 

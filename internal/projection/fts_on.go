@@ -8,7 +8,7 @@ import "strings"
 const searchTable = `CREATE VIRTUAL TABLE search USING fts5(
   text, session UNINDEXED, source UNINDEXED, id UNINDEXED);`
 
-const searchMatch4 = `search MATCH ?4`
+const searchMatch = `search MATCH ?`
 
 // searchText is what a person searches for as FTS5 has it: every word of it, in
 // any order; a word that ends with * stands for all that begin so.

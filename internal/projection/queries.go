@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // A Request is what a query may ask; each query says which fields it takes.
 type Request struct {
 	Session string `json:"session,omitempty"`
-	State   string `json:"state,omitempty"` // of sessions, workers, commands; any case
+	State   string `json:"state,omitempty"` // of sessions, approvals, workers, commands; any case
 	Tool    string `json:"tool,omitempty"`
+	Model   string `json:"model,omitempty"`
+	Since   string `json:"since,omitempty"`    // RFC 3339: rows that were opened then or later
+	Until   string `json:"until,omitempty"`    // RFC 3339: rows that were opened before
 	Text    string `json:"text,omitempty"`     // to search for
 	Limit   int    `json:"limit,omitempty"`    // rows at most; default 100
 	Cursor  uint64 `json:"cursor,omitempty"`   // the next of the answer before
@@ -29,51 +33,42 @@ type Answer struct {
 
 // A Query is one question.
 type Query struct {
-	Name string // behind "query."
-	What string // for people
-	ask  func(Request) (query string, args []any)
-	// need names a field that must be given.
-	need string
-	// newest: the newest rows come first.
-	newest bool
+	Name   string // behind "query."
+	What   string // for people
+	takes  []string
+	states []string // that may be asked for
+	need   string   // names a field that must be given
+	list   func(Request) listing
+	fixed  string // instead of a list: a statement about a table that stays small
 }
 
 const maxLimit = 1000
 
-// All pages by seq: rows beyond the cursor, which is 0 at the beginning.
-const (
-	older = `(?1 = 0 OR seq < ?1) ORDER BY seq DESC LIMIT ?2`
-	newer = `seq > ?1 ORDER BY seq LIMIT ?2`
-)
+// The small tables page by seq, from the oldest on.
+const newer = `seq > ?1 ORDER BY seq LIMIT ?2`
 
 // AllQueries is every question that can be asked, in the order of their names.
 func AllQueries() []Query {
 	return []Query{
-		{Name: "approvals", What: "questions that wait for a person", ask: fixed(approvalsQuery)},
-		{Name: "commands", What: "commands that were rejected or carried out, the newest first; state filters", newest: true,
-			ask: filtered(`SELECT * FROM commands WHERE (?3 = '' OR status = upper(?3)) AND ` + older)},
-		{Name: "invocations", What: "tool invocations, the newest first; session and tool filter", newest: true,
-			ask: func(r Request) (string, []any) {
-				return `SELECT * FROM invocations WHERE (?3 = '' OR session = ?3) AND (?4 = '' OR tool = ?4) AND ` + older,
-					[]any{r.Session, r.Tool}
-			}},
-		{Name: "models", What: "models on offer and what became of them", ask: fixed(modelsQuery)},
-		{Name: "search", What: "full-text search over tasks, messages, answers and outputs; session filters", need: "text",
-			newest: true, ask: func(r Request) (string, []any) { return searchQuery, []any{r.Session, searchText(r.Text)} }},
-		{Name: "session", What: "one session: itself, its messages, inferences and invocations in order", need: "session"},
-		{Name: "sessions", What: "sessions, the newest first; state filters", newest: true,
-			ask: filtered(`SELECT * FROM sessions WHERE (?3 = '' OR state = upper(?3)) AND ` + older)},
+		{Name: "approvals", What: "questions that wait for a person; with a state, or all, what was answered, when, and by whom",
+			takes: []string{"state", "session", "since", "until"}, states: approvalStates, list: approvalList},
+		{Name: "commands", What: "commands that were rejected or carried out, the newest first",
+			takes: []string{"state", "since", "until"}, states: commandStates, list: commandList},
+		{Name: "invocations", What: "tool invocations, the newest first",
+			takes: []string{"session", "tool", "since", "until"}, list: invocationList},
+		{Name: "models", What: "models on offer and what became of them", fixed: modelsQuery},
+		{Name: "search", What: "full-text search over tasks, messages, answers and outputs, the newest first",
+			takes: []string{"text", "session", "since", "until"}, need: "text", list: searchList},
+		{Name: "session", What: "one session: itself, its messages, inferences and invocations in order",
+			takes: []string{"session"}, need: "session"},
+		{Name: "sessions", What: "sessions, the newest first",
+			takes: []string{"state", "tool", "model", "text", "since", "until"}, states: sessionStates, list: sessionList},
 		{Name: "status", What: "how far the database is behind the log"},
-		{Name: "tools", What: "tools on offer", ask: fixed(toolsQuery)},
-		{Name: "workers", What: "processes and what they last said of themselves; state filters",
-			ask: filtered(workersQuery)},
+		{Name: "tools", What: "tools on offer", fixed: toolsQuery},
+		{Name: "workers", What: "processes and what they last said of themselves",
+			takes: []string{"state"}, states: workerStates, fixed: workersQuery},
 	}
 }
-
-const approvalsQuery = `SELECT * FROM (
-	SELECT a.session, a.invocation, a.tool, max(a.tier, i.tier) AS tier, a.digest, i.parameters, i.preview_diff AS diff,
-		i.preview_affected AS affected, i.preview_notes, i.follows, a.why, a.notes, a.deadline, a.requested_at, i.stage, i.actor, a.policy_version, a.seq
-	FROM approvals a JOIN invocations i USING (session, invocation) WHERE a.status = 'PENDING') WHERE ` + newer
 
 // A tool or model is available while a worker that offers it runs, and differs if
 // another one that runs offers it with another digest. Two rows of one worker
@@ -90,25 +85,13 @@ const differs = `EXISTS (SELECT 1 FROM tools x JOIN workers y USING (worker)
 const workersQuery = `SELECT * FROM (
 	SELECT w.*, (SELECT group_concat(t.tool, ', ') FROM tools t
 		WHERE t.worker = w.worker AND w.state = 'RUNNING' AND ` + differs + `) AS differing
-	FROM workers w) WHERE (?3 = '' OR state = upper(?3)) AND ` + newer
+	FROM workers w) WHERE (?3 = '' OR state = ?3) AND ` + newer
 
 const modelsQuery = `SELECT * FROM (
 	SELECT m.*, coalesce(w.state = 'RUNNING', 0) AND m.offered AS available,
 		(SELECT count(*) FROM inferences i WHERE i.model_token = m.model_token AND i.status IN ('REQUESTED', 'STARTED')) AS queue,
 		row_number() OVER (ORDER BY m.model, m.worker, m.id) AS number
 	FROM models m LEFT JOIN workers w USING (worker)) WHERE number > ?1 ORDER BY number LIMIT ?2`
-
-const searchQuery = `SELECT * FROM (
-	SELECT rowid AS seq, session, source, id, text FROM search WHERE ` + searchMatch4 + ` AND (?3 = '' OR session = ?3))
-	WHERE ` + older
-
-func fixed(query string) func(Request) (string, []any) {
-	return func(Request) (string, []any) { return query, nil }
-}
-
-func filtered(query string) func(Request) (string, []any) {
-	return func(r Request) (string, []any) { return query, []any{r.State} }
-}
 
 // Queries answers questions from the read-only side of a database.
 type Queries struct {
@@ -123,24 +106,33 @@ func (db *DB) Queries() *Queries { return &Queries{db: db, MaxBytes: 512 << 10} 
 
 // Ask answers q. Errors are for whoever asked.
 func (q *Queries) Ask(ctx context.Context, query Query, r Request) (Answer, error) {
-	switch {
-	case query.need == "session" && r.Session == "":
-		return Answer{}, fmt.Errorf("session is missing: which one?")
-	case query.need == "text" && r.Text == "":
-		return Answer{}, fmt.Errorf("text is missing: what should be searched for?")
-	case r.Limit < 0 || r.Limit > maxLimit:
-		return Answer{}, fmt.Errorf("limit is %d; use 1 to %d", r.Limit, maxLimit)
-	case r.Cursor > 1<<62:
-		return Answer{}, fmt.Errorf("cursor is %d; use the next of the answer before", r.Cursor)
+	r.State = strings.ToUpper(r.State)
+	if err := query.check(r); err != nil {
+		return Answer{}, err
 	}
 	if r.Limit == 0 {
 		r.Limit = 100
 	}
-	if query.Name == "session" {
+	switch {
+	case query.Name == "session":
 		return q.session(ctx, r)
+	case query.fixed != "" && len(query.states) > 0:
+		return q.page(ctx, r, query.fixed, r.State)
+	case query.fixed != "":
+		return q.page(ctx, r, query.fixed)
+	case query.list == nil:
+		return Answer{}, fmt.Errorf("query.%s is not asked of a database", query.Name)
 	}
-	text, args := query.ask(r)
-	return q.page(ctx, r, text, args...)
+	from, to, err := q.bounds(ctx, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	l := query.list(r)
+	l.between(from, to)
+	if !l.oldest && r.Cursor == 0 {
+		r.Cursor = 1 << 62 // beyond all
+	}
+	return q.page(ctx, r, l.sql(), l.args...)
 }
 
 // page runs a query and takes as many of its rows as the limits allow.

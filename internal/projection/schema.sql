@@ -212,7 +212,6 @@ CREATE TABLE approvals (
   signature      TEXT,
   PRIMARY KEY (session, invocation)
 );
-CREATE INDEX approvals_pending ON approvals (seq) WHERE status = 'PENDING';
 
 CREATE TABLE models (
   id             TEXT PRIMARY KEY,

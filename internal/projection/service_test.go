@@ -97,6 +97,12 @@ func TestQueries(t *testing.T) {
 		{"sessions", ``, []string{"session", "state", "answer"}, "s3 RUNNING <nil>; s2 CANCELLED <nil>; s1 COMPLETED all done"},
 		{"sessions", `{"state":"completed"}`, []string{"session", "total_tokens"}, "s1 59"},
 		{"sessions", `{"limit":1}`, []string{"session"}, "s3"},
+		{"sessions", `{"tool":"file_write"}`, []string{"session"}, "s1"},
+		{"sessions", `{"model":"smol:135m"}`, []string{"session"}, "s1"},
+		{"sessions", `{"text":"done","state":"completed"}`, []string{"session"}, "s1"},
+		{"approvals", `{"session":"s3"}`, []string{"invocation", "status", "waited_s"}, "t1-0-c PENDING <nil>"},
+		{"approvals", `{"state":"granted","session":"s1"}`, []string{"invocation", "status", "answered_by"}, "t1-0 GRANTED person"},
+		{"approvals", `{"state":"denied"}`, []string{"session", "invocation", "answered_as"}, "s2 no operator"},
 		{"session", `{"session":"s1"}`, []string{"type", "seq", "inference", "invocation"},
 			"session 10 t2 <nil>; inference 12 t1 <nil>; invocation 16 <nil> t1-0; message 23 <nil> <nil>; inference 26 t2 <nil>"},
 		{"session", `{"session":"system"}`, []string{"type", "invocation"}, "invocation i1; invocation i2; inference <nil>"},
@@ -140,6 +146,12 @@ func TestQueriesSayWhatIsWrong(t *testing.T) {
 		{"sessions", `{"cursor":18446744073709551615}`, "cursor is"},
 		{"sessions", `{"stat":"running"}`, `unknown field "stat"`},
 		{"sessions", `not JSON`, "request: "},
+		{"sessions", `{"state":"done"}`, `state is "done"; use one of running, paused, completed, failed, cancelled`},
+		{"sessions", `{"session":"s1"}`, "session: query.sessions does not take it; it takes state, tool, model, text, since, until"},
+		{"models", `{"model":"m"}`, "model: query.models does not take it"},
+		{"approvals", `{"since":"yesterday"}`, `since is "yesterday"; use a time like`},
+		{"commands", `{"until":"2026-01-02"}`, `until is "2026-01-02"; use a time like`},
+		{"search", `{"text":"  "}`, "text is missing"},
 	} {
 		if a, _ := ask(t, nc, c.noun, c.request); a.OK || !strings.Contains(a.Error, c.want) {
 			t.Errorf("query.%s %s answers %v %q, not %q", c.noun, c.request, a.OK, a.Error, c.want)

@@ -24,7 +24,8 @@ type replay struct {
 
 func newReplay(a *app) *cobra.Command {
 	var r replay
-	var rerun string
+	var rerun, file string
+	var verify bool
 	cmd := &cobra.Command{
 		Use: "replay", Short: "facts that are stored, from the beginning",
 		Long: `Replay prints stored facts in the order of the log. A point is a sequence of
@@ -39,11 +40,22 @@ head and end: seq, time, subject, headers, body.
 With --follow it goes on with what is stored from now on, until Ctrl-C, also across
 a restart of the bus; nothing is left out or comes twice.
 
+With --verify nothing is printed. Each session is folded again, and every decision
+of a kernel is held against what the rules of this program give for the state, the
+world and the time that it names. The first of each session that differs is named
+(exit status 1). --file verifies the lines of --json or --format jsonl, which know
+no commands: what was wished is then told from the facts.
+
 With plain NATS: nats sub 'evt.<session>.>' --all.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("rerun") {
+			switch {
+			case cmd.Flags().Changed("rerun"):
 				return a.rerun(cmd.Context(), events.SessionID(rerun))
+			case verify:
+				return a.replayVerify(cmd.Context(), file, r.through)
+			case file != "":
+				return cli.Usage("--file goes with --verify")
 			}
 			return a.replay(cmd.Context(), r)
 		},
@@ -57,10 +69,17 @@ With plain NATS: nats sub 'evt.<session>.>' --all.`,
 	f.Uint64Var(&r.through, "through", 0, "end at this sequence")
 	f.StringVar(&r.format, "format", "", "story, jsonl, cloudevents or atif (default story)")
 	f.BoolVar(&r.follow, "follow", false, "go on with what comes")
+	f.BoolVar(&verify, "verify", false, "hold every decision against the rules, and print what differs")
+	f.StringVar(&file, "file", "", "with --verify: a log as lines of JSON instead of the bus's")
+	_ = cmd.MarkFlagFilename("file")
 	cmd.MarkFlagsMutuallyExclusive("until", "through", "follow")
 	for _, other := range []string{"session", "kind", "fact", "from", "until", "through", "format", "follow"} {
 		cmd.MarkFlagsMutuallyExclusive("rerun", other)
+		if other != "through" {
+			cmd.MarkFlagsMutuallyExclusive("verify", other)
+		}
 	}
+	cmd.MarkFlagsMutuallyExclusive("verify", "rerun")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(replayFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -361,9 +361,11 @@ func (s *system) oneEndEach(st session.State) {
 	}
 }
 
-// databaseEqualsLog compares the database with one that is made anew.
+// databaseEqualsLog compares the database with one that is made anew, and the
+// kernel's decisions with what the rules give.
 func (s *system) databaseEqualsLog() {
 	s.t.Helper()
+	s.run("bus", "replay", "--verify")
 	rebuilt := filepath.Join(s.dir, "rebuilt.db")
 	late := time.Now().Add(patience)
 	for {

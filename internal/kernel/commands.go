@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -32,7 +31,7 @@ type wish struct {
 // commandStream is COMMANDS as the kernel reads it.
 type commandStream struct {
 	consumer jetstream.Consumer
-	created  string // creation time of the stream, in base 36 seconds
+	created  time.Time // creation time of the stream
 	ackWait  time.Duration
 	before   uint64 // last command when the kernel began
 }
@@ -46,7 +45,7 @@ func (c *commandStream) open(ctx context.Context, js jetstream.JetStream) error 
 	if err != nil {
 		return fmt.Errorf("open consumer %s of %s: %w; `bus streams apply` makes it", commandConsumer, commandStreamName, err)
 	}
-	c.created = strconv.FormatInt(s.CachedInfo().Created.Unix(), 36)
+	c.created = s.CachedInfo().Created
 	c.before = s.CachedInfo().State.LastSeq
 	c.ackWait = c.consumer.CachedInfo().Config.AckWait
 	return nil
@@ -54,7 +53,7 @@ func (c *commandStream) open(ctx context.Context, js jetstream.JetStream) error 
 
 // id is a command's identity: sequence, and creation time of the stream.
 func (c *commandStream) id(seq uint64) events.CommandID {
-	return events.CommandID(strconv.FormatUint(seq, 10) + "-" + c.created)
+	return events.CommandIDOf(seq, c.created)
 }
 
 // serveCommands takes commands on, in the order of the stream, until ctx is

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Ids are subject tokens (see [CheckToken]) unless their comment says otherwise.
@@ -24,7 +26,7 @@ type (
 	WorkerID string
 	// ActorID names who wishes: the second token of a command's subject.
 	ActorID string
-	// CommandID identifies a command: creation time of its stream and sequence.
+	// CommandID identifies a command: see [CommandIDOf].
 	CommandID string
 	// ModelID is a model's raw name, with dots, colons and slashes. It is no
 	// token; [Token] derives one.
@@ -44,6 +46,12 @@ const (
 	MaxToken   = 64  // bytes of one token
 	MaxSubject = 255 // bytes of a whole subject
 )
+
+// CommandIDOf names the command at sequence seq of a stream made at created:
+// "2-tpcele", the time in seconds to the base 36.
+func CommandIDOf(seq uint64, created time.Time) CommandID {
+	return CommandID(strconv.FormatUint(seq, 10) + "-" + strconv.FormatInt(created.Unix(), 36))
+}
 
 // CheckToken reports why s cannot be a token of a subject: tokens are
 // [A-Za-z0-9_-]{1,64}. It returns nil when it can.

@@ -322,12 +322,12 @@ func TestStatus(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	b := &bus{t: t, state: t.TempDir()}
-	for _, args := range [][]string{{"walk"}, {"run", "there"}, {"dump", "--colour"}, {"run", "--name", "a b"}} {
+	for _, args := range [][]string{{"walk"}, {"run", "there"}, {"dump", "--colour"}, {"run", "--name", "a b"}, {"backup"}, {"backup", ""}} {
 		if status, _, stderr := b.projector(t.Context(), args...); status != cli.StatusUsage {
 			t.Errorf("projector %s ends with %d: %s", strings.Join(args, " "), status, stderr)
 		}
 	}
-	for _, sub := range []string{"run", "rebuild", "dump", "status", "verify"} {
+	for _, sub := range []string{"run", "rebuild", "backup", "dump", "status", "verify"} {
 		if status, out, _ := b.projector(t.Context(), sub, "--help"); status != cli.StatusOK || !strings.Contains(out, "--db") {
 			t.Errorf("projector %s --help ends with %d: %s", sub, status, out)
 		}

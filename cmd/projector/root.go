@@ -37,7 +37,7 @@ Exit status: 0 done or stopped, 1 failed, 2 wrong usage, 130 interrupted.`,
 	sub := newRunCommand(p)
 	run.Flags().AddFlagSet(sub.Flags())
 	run.RunE = sub.RunE
-	run.AddCommand(sub, newRebuildCommand(p), newDumpCommand(p), newStatusCommand(p), newVerifyCommand(p))
+	run.AddCommand(sub, newRebuildCommand(p), newBackupCommand(p), newDumpCommand(p), newStatusCommand(p), newVerifyCommand(p))
 	return run
 }
 

@@ -22,11 +22,19 @@ import (
 const (
 	childURL = "CORREX_TEST_PROJECT_URL"
 	childDB  = "CORREX_TEST_PROJECT_DB"
+	childTo  = "CORREX_TEST_BACKUP_TO" // with this one it backs childDB up
 )
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(childURL); url != "" {
 		if err := child(url, os.Getenv(childDB)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if to := os.Getenv(childTo); to != "" {
+		if _, err := Backup(context.Background(), os.Getenv(childDB), to); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -99,30 +99,41 @@ func applyThrough(ctx context.Context, w *Writer, log Log, last uint64, progress
 // an old WAL must never lie beside the new file, and if all ends in between, the
 // next start projects anew. Whoever has the old file open keeps reading that.
 func replace(next, path string) error {
-	f, err := os.Open(next)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err := syncFile(next); err != nil {
 		return err
 	}
 	if err := remove(path); err != nil {
 		return err
 	}
+	return place(next, path)
+}
+
+// place gives next, a closed database that is synced, the name path, durably.
+func place(next, path string) error {
 	if err := os.Rename(next, path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	return syncFile(filepath.Dir(path))
+}
+
+// syncFile makes a file's content durable, or a directory's names.
+func syncFile(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// files are those of a database, the file itself first.
+func files(path string) []string {
+	return []string{path, path + "-wal", path + "-shm", path + "-journal"}
 }
 
 // remove removes a database, the file itself first: SQLite drops a WAL whose
 // file is not there, but would believe a file whose WAL is not.
 func remove(path string) error {
-	for _, p := range []string{path, path + "-wal", path + "-shm"} {
+	for _, p := range files(path) {
 		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -152,16 +152,13 @@ func TestABackupThatFailsLeavesNothing(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	path := recorded(t, messages(t, 3))
-	damage := recorded(t, messages(t, 3000))
-	if err := os.Truncate(damage, 64<<10); err != nil {
-		t.Fatal(err)
-	}
+	damage := damagedInside(t)
 	to := filepath.Join(t.TempDir(), "copy.db")
 	if _, err := Backup(stopped, path, to); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v, want %v", err, context.Canceled)
 	}
-	if _, err := Backup(t.Context(), damage, to); !errors.Is(err, ErrDamaged) {
-		t.Errorf("of half a file: %v, want %v", err, ErrDamaged)
+	if _, err := Backup(t.Context(), damage, to); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "copy "+damage) {
+		t.Errorf("of a file that is damaged inside: %v, want %v while it is copied", err, ErrDamaged)
 	}
 	if _, err := Backup(t.Context(), path+".none", to); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("of no file: %v", err)
@@ -177,6 +174,22 @@ func TestABackupThatFailsLeavesNothing(t *testing.T) {
 	if names := namesIn(t, filepath.Dir(to)); names != "copy.db.lock" {
 		t.Errorf("they leave %s", names)
 	}
+}
+
+// damagedInside is a database that opens and says where it is, but whose
+// second half is zeros.
+func damagedInside(t *testing.T) string {
+	t.Helper()
+	path := recorded(t, messages(t, 3000))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(whole[len(whole)/2:])
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Wherever a backup is killed: its name is that of nothing or of all of it, and the

@@ -20,6 +20,7 @@ type replay struct {
 	through uint64   // a sequence; 0: until says it
 	format  string
 	follow  bool
+	to      republish
 }
 
 func newReplay(a *app) *cobra.Command {
@@ -39,6 +40,9 @@ head and end: seq, time, subject, headers, body.
 
 With --follow it goes on with what is stored from now on, until Ctrl-C, also across
 a restart of the bus; nothing is left out or comes twice.
+
+With --to-prefix the facts are published again, under that prefix in place of evt, on
+another server or on this one below replay; nobody acts on them. Nothing is printed.
 
 With --verify nothing is printed. Each session is folded again, and every decision
 of a kernel is held against what the rules of this program give for the state, the
@@ -72,6 +76,13 @@ With plain NATS: nats sub 'evt.<session>.>' --all.`,
 	f.BoolVar(&verify, "verify", false, "hold every decision against the rules, and print what differs")
 	f.StringVar(&file, "file", "", "with --verify: a log as lines of JSON instead of the bus's")
 	_ = cmd.MarkFlagFilename("file")
+	f.StringVar(&r.to.prefix, "to-prefix", "", "publish the facts again under this prefix, such as replay")
+	f.StringVar(&r.to.server, "to-server", "", "`URL` of the server to publish to (default: the bus's own)")
+	f.StringVar(&r.to.creds, "to-creds", "", "credentials file for that server")
+	f.StringVar(&r.to.speed, "speed", "", "full, original, or so many times as fast as it happened: 10x (default full)")
+	cmd.MarkFlagsMutuallyExclusive("to-prefix", "format")
+	cmd.MarkFlagsMutuallyExclusive("to-prefix", "verify")
+	cmd.MarkFlagsMutuallyExclusive("to-prefix", "rerun")
 	cmd.MarkFlagsMutuallyExclusive("until", "through", "follow")
 	for _, other := range []string{"session", "kind", "fact", "from", "until", "through", "format", "follow"} {
 		cmd.MarkFlagsMutuallyExclusive("rerun", other)
@@ -93,11 +104,22 @@ func (a *app) replay(ctx context.Context, r replay) error {
 	if err != nil {
 		return err
 	}
+	if err := r.to.check(); err != nil {
+		return err
+	}
 	c, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
+	if r.to.prefix != "" {
+		to, done, err := a.publisher(ctx, c.conn, r.to)
+		if err != nil {
+			return err
+		}
+		defer done()
+		out = to
+	}
 	log, err := c.openLog(ctx)
 	if err != nil {
 		return err

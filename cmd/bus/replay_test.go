@@ -2,10 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"correx/internal/access"
+	"correx/internal/natstest"
 	"correx/internal/transfer"
 	"correx/pkg/events"
 )
@@ -104,5 +109,58 @@ func TestReplayInOtherFormats(t *testing.T) {
 		{"--follow --until 3", "none of the others can be"},
 	} {
 		m.want(m.run(append([]string{"replay"}, strings.Fields(c.args)...)...), 2, c.says)
+	}
+}
+
+// What is published again comes in order, as it was, where nobody acts on it.
+func TestReplayPublishesAgain(t *testing.T) {
+	m := newMachine(t)
+	m.want(m.run("request", "echo", hello, "--yes", "--invocation", "i1"), 0)
+	all := records(t, m.run("replay", "--json", "--kind", "tool").stdout)
+	other := natstest.Server(t)
+	own, err := access.Connect(natstest.Context(t), access.Dial{StateDir: m.state, Name: "test", Role: access.Operator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	for _, c := range []struct {
+		prefix string
+		args   []string
+		conn   *nats.Conn
+	}{
+		{"copy.of.it", []string{"--to-server", other.URL(), "--speed", "1000x"}, other.Connect(t)},
+		{"replay", nil, own},
+	} {
+		got := make(chan *nats.Msg, 1000)
+		sub, err := c.conn.ChanSubscribe(c.prefix+".>", got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.conn.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		through := fmt.Sprint(all[len(all)-1].Seq)
+		m.want(m.run(append([]string{"replay", "--kind", "tool", "--through", through, "--to-prefix", c.prefix}, c.args...)...), 0)
+		for _, r := range all {
+			msg := <-got
+			want := c.prefix + strings.TrimPrefix(r.Subject, "evt")
+			if msg.Subject != want || string(msg.Data) != string(r.Body) || msg.Header["correx-sequence"][0] != fmt.Sprint(r.Seq) ||
+				msg.Header["ce-id"][0] != r.Headers.Get("ce-id") || msg.Header["Nats-Expected-Last-Subject-Sequence"] != nil {
+				t.Errorf("%s became %s %v %s", r.Subject, msg.Subject, msg.Header, msg.Data)
+			}
+		}
+		_ = sub.Unsubscribe()
+	}
+	for _, c := range []struct{ want, args string }{
+		{"listens", "--to-prefix evt"},
+		{"listens", "--to-prefix cmd.operator --to-server nats://127.0.0.1:1"},
+		{"begins with replay", "--to-prefix mine"},
+		{"go with --to-prefix", "--speed full"},
+		{"write full, original", "--to-prefix replay --speed fast"},
+		{"a token", "--to-prefix replay.>"},
+	} {
+		if got := m.run(append([]string{"replay"}, strings.Fields(c.args)...)...); got.status != 2 || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%s: status %d, %s; want %q", c.args, got.status, got.stderr, c.want)
+		}
 	}
 }

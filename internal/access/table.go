@@ -64,10 +64,10 @@ func Permissions(r Role, tools, models []string) Grant {
 func operator() Grant {
 	return Grant{
 		Publish: join(
-			subjects("cmd.operator.>", "api.operator.>", "query.>", "wrk.>", "$SRV.>"),
+			subjects("cmd.operator.>", "api.operator.>", "query.>", "wrk.>", "replay.>", "$SRV.>"),
 			subjects("$JS.API.>", "$JS.ACK.>", "$O.>"),
 		),
-		Subscribe: subjects("evt.>", "cmd.>", "live.>", "$JS.EVENT.>", "$O.>", "_INBOX.>"),
+		Subscribe: subjects("evt.>", "cmd.>", "live.>", "replay.>", "$JS.EVENT.>", "$O.>", "_INBOX.>"),
 	}
 }
 
@@ -152,7 +152,7 @@ func projector() Grant {
 func viewer() Grant {
 	return Grant{
 		Publish:   subjects("query.>"),
-		Subscribe: subjects("evt.>", "live.>"),
+		Subscribe: subjects("evt.>", "live.>", "replay.>"),
 	}
 }
 

@@ -40,7 +40,7 @@ var factWriters = map[events.FactName]string{
 // subscribers says who may subscribe to what.
 var subscribers = map[string]string{
 	"evt.>": "OKTMPV", "evt.s1.>": "OKTMPV", "evt.*.tool.*.cancel_requested": "OKTMPV",
-	"live.>": "OV", "live.s1.t1": "OV",
+	"live.>": "OV", "live.s1.t1": "OV", "replay.>": "OV", "replay.s1.session.main.started": "OV",
 	"cmd.>": "OK", "cmd.operator.session.start": "OK",
 	"api.*.*.*": "K", "api.operator.session.start": "K",
 	"query.sessions": "P", "query.>": "P",
@@ -61,7 +61,7 @@ var publishers = map[string]string{
 	"cmd.operator.session.start": "OK", "cmd.alice.tool.approve": "K", "cmd.operator.a.b.c": "O",
 	"api.operator.session.start": "O", "api.alice.session.start": "",
 	"query.sessions": "OKV", "wrk.w1.running": "OKTM", "wrk.w1.drain": "OK",
-	"live.s1.t1": "M", "live.s1.t1.x": "",
+	"live.s1.t1": "M", "live.s1.t1.x": "", "replay.s1.session.main.started": "O",
 	"$SRV.PING": "O", "$SRV.PING.kernel": "O",
 	"evt.s1.session.main.hijacked": "K", "evt.s1.tool.i.hijacked": "", "evt.s1.other.i.started": "",
 	"evt.s1.tool.i.started.shell": "", "evt.s1.tool.i.started.x.y": "", "evt.s1.audit.a.checkpoint": "",

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"correx/internal/cli"
 	"correx/internal/config"
 	"correx/internal/toolworker"
@@ -65,6 +67,7 @@ func newMachineWith(t *testing.T, vars map[string]string) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.offeredBefore()
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	t.Cleanup(func() { stop(); work.Wait() })
@@ -82,6 +85,22 @@ func newMachineWith(t *testing.T, vars map[string]string) *machine {
 		return strings.Contains(m.run("replay", "--kind", "worker").stdout, "tool-worker started")
 	})
 	return m
+}
+
+// offeredBefore makes the server know the worker's tools, as it does after a
+// restart, so that it need not change permissions while clients come and go: the
+// server's own code races there with a client that connects, and the race detector
+// sees it, for here server and clients are one process.
+func (m *machine) offeredBefore() {
+	m.t.Helper()
+	store := filepath.Join(m.state, server.JetStreamStoreDir)
+	if err := os.MkdirAll(store, 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	offers := `{"tools":["draft","draft_commit","echo","file_edit","file_write"],"models":null}`
+	if err := os.WriteFile(filepath.Join(store, "offers.json"), []byte(offers), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 func (m *machine) worker(ctx context.Context, cfg config.Config, log *slog.Logger) {

@@ -55,10 +55,11 @@ func TestAnswersInPlace(t *testing.T) {
 		}
 	})
 	t.Run("a terminal that ends is no answer", func(t *testing.T) {
-		done := make(chan outcome, 1)
+		done, errs := make(chan outcome, 1), &lockedBuffer{}
 		go func() {
-			done <- m.do(call{args: []string{"request", "echo", hello, "--invocation", "eof"}, keys: says("EOF")})
+			done <- m.do(call{args: []string{"request", "echo", hello, "--invocation", "eof"}, keys: says("EOF"), errs: errs})
 		}()
+		m.until(func() bool { return strings.Contains(errs.String(), "no answer from the terminal") })
 		m.until(func() bool { return m.run("approve", "eof").status == 0 })
 		m.want(<-done, 0, "no answer from the terminal")
 	})

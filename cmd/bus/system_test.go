@@ -157,6 +157,7 @@ type call struct {
 	stdin string
 	vars  map[string]string
 	out   *lockedBuffer // to read stdout meanwhile; nil: only at the end
+	errs  *lockedBuffer // likewise stderr
 }
 
 func (m *machine) run(args ...string) outcome { m.t.Helper(); return m.do(call{args: args}) }
@@ -169,9 +170,12 @@ func (m *machine) do(c call) outcome {
 }
 
 func (m *machine) doContext(ctx context.Context, c call) outcome {
-	out, errs := c.out, &lockedBuffer{}
+	out, errs := c.out, c.errs
 	if out == nil {
 		out = &lockedBuffer{}
+	}
+	if errs == nil {
+		errs = &lockedBuffer{}
 	}
 	env := cli.Env{
 		Args: append([]string{"--state", m.state}, c.args...), Stdin: strings.NewReader(c.stdin),

@@ -249,17 +249,7 @@ func (k *Kernel) rests(e *key) bool {
 	if e.id.Kind == "" || len(e.pending) > 0 {
 		return false
 	}
-	for _, i := range e.state.Tools {
-		if !i.Status().Ended() || e.state.FollowUpDue(i) {
-			return false
-		}
-	}
-	for _, i := range e.state.Inferences {
-		if !i.Status().Ended() {
-			return false
-		}
-	}
-	return e.state.Seq >= e.own && len(e.ahead) == 0
+	return e.state.Rests() && e.state.Seq >= e.own && len(e.ahead) == 0
 }
 
 func (k *Kernel) drop(e *key) {

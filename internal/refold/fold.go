@@ -42,22 +42,7 @@ func (f *fold) at(seq uint64) (session.State, bool) {
 
 // rests reports whether an aggregate of no session has ended, so that it needs no
 // memory.
-func (f *fold) rests() bool {
-	if f.id.Kind == "" {
-		return false
-	}
-	for _, i := range f.state.Tools {
-		if !i.Status().Ended() || f.state.FollowUpDue(i) {
-			return false
-		}
-	}
-	for _, i := range f.state.Inferences {
-		if !i.Status().Ended() {
-			return false
-		}
-	}
-	return true
-}
+func (f *fold) rests() bool { return f.id.Kind != "" && f.state.Rests() }
 
 // last is the last record that the state has of an aggregate.
 func last(s session.State, a events.Aggregate) uint64 {

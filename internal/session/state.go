@@ -109,6 +109,21 @@ func (s State) Inference(id events.InferenceID) (Inference, bool) {
 	return Inference{}, false
 }
 
+// Rests reports whether all that was opened has ended, follow-ups too.
+func (s State) Rests() bool {
+	for _, i := range s.Tools {
+		if !i.Status().Ended() || s.FollowUpDue(i) {
+			return false
+		}
+	}
+	for _, i := range s.Inferences {
+		if !i.Status().Ended() {
+			return false
+		}
+	}
+	return true
+}
+
 // Answer returns the model's final answer of a completed session.
 func (s State) Answer() (string, bool) {
 	c, ok := s.Outcome.(events.SessionCompleted)

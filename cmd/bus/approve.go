@@ -48,15 +48,11 @@ func (a *app) approve(ctx context.Context, f approveFlags, args []string) error 
 	if f.digest != "" && len(args) > 1 {
 		return cli.Usage("--digest is of one invocation; name one")
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	var all []session.Invocation
 	for _, arg := range args {
 		i, err := waiting(ctx, log, arg)

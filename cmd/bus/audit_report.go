@@ -57,15 +57,11 @@ func (a *app) auditReport(ctx context.Context, e evidence, id events.SessionID, 
 	if page && a.flags.JSON {
 		return cli.Usage("--html and --json are two forms; choose one")
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	r, err := a.makeReport(ctx, c, log, id, e, unverified)
 	if err != nil {
 		return fmt.Errorf("report on session %s: %w", id, err)

@@ -65,6 +65,21 @@ func (a *app) connect(ctx context.Context) (*client, error) {
 
 func (c *client) close() { c.conn.Close() }
 
+// connectLog is [app.connect] for whoever needs EVENTS as well. The caller closes
+// the client.
+func (a *app) connectLog(ctx context.Context) (*client, *eventlog.Log, error) {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := c.openLog(ctx)
+	if err != nil {
+		c.close()
+		return nil, nil, err
+	}
+	return c, log, nil
+}
+
 // openLog opens EVENTS, believing approvals by their signature alone.
 func (c *client) openLog(ctx context.Context) (*eventlog.Log, error) {
 	return signedlog.Open(ctx, c.js, c.cfg.State, "bus", nil)

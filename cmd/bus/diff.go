@@ -29,15 +29,11 @@ func newDiff(a *app) *cobra.Command {
 }
 
 func (a *app) diff(ctx context.Context, arg string, colour bool) error {
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	records, err := storiesOf(ctx, log, arg)
 	if err != nil {
 		return err

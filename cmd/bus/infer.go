@@ -14,22 +14,15 @@ import (
 
 func newInfer(a *app) *cobra.Command {
 	var want events.InferenceRun
-	var model, capability string
 	cmd := &cobra.Command{
 		Use: "infer <text>", Short: "ask a model once, with no tools and no loop",
 		Long: "Infer asks a model once and prints what it says. A text of \"-\" is read from stdin.",
 		Args: cli.Args("the text"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			want.Model, want.Capability = events.ModelID(model), events.ModelCapability(capability)
 			return a.infer(cmd.Context(), want, args[0])
 		},
 	}
-	p := cmd.Flags()
-	p.StringVar(&model, "model", "", "model, by name")
-	p.StringVar(&capability, "capability", "", "model, by what it is good at: CODING, REASONING or GENERAL")
-	p.Float64Var(&want.Generation.Temperature, "temperature", 0, "of the model")
-	p.Int64Var(&want.Generation.Seed, "seed", 0, "of the model")
-	p.IntVar(&want.Generation.MaxTokens, "max-tokens", 0, "of the reply")
+	addModelFlags(cmd, &want.Model, &want.Capability, &want.Generation)
 	return cmd
 }
 
@@ -42,16 +35,12 @@ func (a *app) infer(ctx context.Context, want events.InferenceRun, text string) 
 	if faults := want.Check(); len(faults) > 0 {
 		return cli.Usage("%s", strings.Join(faults, "; "))
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	ans, err := a.command(ctx, c, want)
-	if err != nil {
-		return err
-	}
-	log, err := c.openLog(ctx)
 	if err != nil {
 		return err
 	}

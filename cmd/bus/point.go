@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"correx/internal/cli"
+	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
@@ -77,17 +78,14 @@ type story struct {
 	read    time.Time
 }
 
-func (a *app) story(ctx context.Context, c *client, id events.SessionID) (story, error) {
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return story{}, err
-	}
+func (a *app) story(ctx context.Context, log *eventlog.Log, id events.SessionID) (story, error) {
 	wait := a.env.Progress("reading session " + string(id))
 	defer wait.Stop()
-	s := story{session: id, read: time.Now()}
-	if s.last, err = log.Last(ctx); err != nil {
+	last, err := log.Last(ctx)
+	if err != nil {
 		return story{}, fmt.Errorf("show session %s: %w", id, err)
 	}
+	s := story{session: id, last: last, read: time.Now()}
 	if s.last > 0 {
 		if s.records, err = log.ReadFilter(ctx, events.SessionFilter(id), 1, s.last); err != nil {
 			return story{}, fmt.Errorf("show session %s: %w", id, err)

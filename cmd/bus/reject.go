@@ -22,15 +22,11 @@ func newReject(a *app) *cobra.Command {
 }
 
 func (a *app) reject(ctx context.Context, args []string, reason string) error {
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	for _, arg := range args {
 		i, err := waiting(ctx, log, arg)
 		if err != nil {

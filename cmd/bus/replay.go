@@ -107,7 +107,7 @@ func (a *app) replay(ctx context.Context, r replay) error {
 	if err := r.to.check(); err != nil {
 		return err
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,10 +119,6 @@ func (a *app) replay(ctx context.Context, r replay) error {
 		}
 		defer done()
 		out = to
-	}
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
 	}
 	if r.follow {
 		return log.Follow(ctx, sel.subject, sel.first(), sel.only(out.record))

@@ -33,15 +33,11 @@ func (a *app) rerun(ctx context.Context, id events.SessionID) (err error) {
 	if err := events.CheckToken(string(id)); err != nil {
 		return cli.Usage("--rerun %w", err)
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	ids, err := inferencesOf(ctx, log, id)
 	if err != nil {
 		return fmt.Errorf("rerun session %s: %w", id, err)

@@ -71,13 +71,8 @@ func (a *app) verified(ctx context.Context, file string) (lastKnower, func(), er
 		}
 		return src, func() {}, nil
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
-		return nil, nil, err
-	}
-	log, err := c.openLog(ctx)
-	if err != nil {
-		c.close()
 		return nil, nil, err
 	}
 	src, err := refold.OpenStream(ctx, c.js, log, access.StreamCommands)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"correx/internal/cli"
+	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
@@ -58,7 +59,7 @@ func (a *app) request(ctx context.Context, f requestFlags, tool, parameters stri
 	if faults := want.Check(); len(faults) > 0 {
 		return cli.Usage("%s", strings.Join(faults, "; "))
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,32 +71,25 @@ func (a *app) request(ctx context.Context, f requestFlags, tool, parameters stri
 	if f.detach {
 		return a.tell(ans, "%s/%s", ans.Session, ans.Invocation)
 	}
-	return a.watchInvocation(ctx, c, ans, f.yes)
+	return a.watchInvocation(ctx, c, log, ans, f.yes)
 }
 
 // watchInvocation shows one invocation, and its follow-up if it has one, until
 // they end, and prints what they came to.
-func (a *app) watchInvocation(ctx context.Context, c *client, ans answer, yes bool) error {
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
+func (a *app) watchInvocation(ctx context.Context, c *client, log *eventlog.Log, ans answer, yes bool) error {
 	state, filter := session.State{ID: ans.Session}, events.KindFilter(ans.Session, events.KindTool)
 	if ans.Session != events.System {
 		filter = events.SessionFilter(ans.Session)
-		records, err := log.ReadFilter(ctx, filter, 1, ans.Seq-1)
-		if err != nil {
-			return fmt.Errorf("read session %s: %w", ans.Session, err)
-		}
-		for _, r := range records {
-			state = session.Evolve(state, r)
+		var err error
+		if state, err = fold(ctx, log, ans.Session, ans.Seq-1); err != nil {
+			return err
 		}
 	}
 	first, next := ans.Invocation, session.FollowUpID(ans.Invocation)
 	w := &watcher{app: a, client: c, yes: a.yes(yes), state: state, shows: func(of events.Aggregate) bool {
 		return of.Kind == events.KindTool && (of.ID == string(first) || of.ID == string(next))
 	}}
-	state, err = w.watch(ctx, log, filter, ans.Seq, func(s session.State, _ events.Record) bool {
+	state, err := w.watch(ctx, log, filter, ans.Seq, func(s session.State, _ events.Record) bool {
 		i, _ := s.Tool(first)
 		if i.End == nil || i.FollowUp() == nil {
 			return i.End != nil

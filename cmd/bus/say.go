@@ -51,7 +51,7 @@ func (a *app) say(ctx context.Context, id events.SessionID, text string, watch, 
 	if err != nil {
 		return err
 	}
-	return a.watchSession(ctx, c, state, ans.Seq+1, yes)
+	return a.watchSession(ctx, c, log, state, ans.Seq+1, yes)
 }
 
 // simple makes a subcommand that gives one command about a session.

@@ -73,12 +73,12 @@ func (a *app) show(ctx context.Context, w showing) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	story, err := a.story(ctx, c, w.session)
+	story, err := a.story(ctx, log, w.session)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *app) show(ctx context.Context, w showing) error {
 		return a.showAt(story, points[0])
 	}
 	state := story.until(len(story.records))
-	waits, err := c.pauseOf(ctx, state, time.Now())
+	waits, err := pauseOf(ctx, log, state, time.Now())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *app) show(ctx context.Context, w showing) error {
 	if ended(state) {
 		return a.outcome(state, false)
 	}
-	return a.watchSession(ctx, c, state, story.records[len(story.records)-1].Seq+1, w.yes)
+	return a.watchSession(ctx, c, log, state, story.records[len(story.records)-1].Seq+1, w.yes)
 }
 
 // parse reads the points, of which there are as many as the user named.

@@ -118,15 +118,11 @@ func (a *app) showPrompt(ctx context.Context, of events.SessionID, id events.Inf
 			return cli.Usage("%s %w", name, err)
 		}
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	p, err := repack(ctx, log, of, id)
 	if err != nil {
 		return fmt.Errorf("show the prompt of %s: %w", id, err)

@@ -71,15 +71,11 @@ func (a *app) tail(ctx context.Context, f filter, from, last uint64) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.connect(ctx)
+	c, log, err := a.connectLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return err
-	}
 	if from == 0 {
 		end, err := log.Last(ctx)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
@@ -18,13 +19,9 @@ type pause struct {
 
 // pauseOf finds what s waits for, given what workers announced; nil: for nothing,
 // or the kernel is about to go on.
-func (c *client) pauseOf(ctx context.Context, s session.State, now time.Time) (*pause, error) {
+func pauseOf(ctx context.Context, log *eventlog.Log, s session.State, now time.Time) (*pause, error) {
 	if s.Status != session.Running {
 		return nil, nil
-	}
-	log, err := c.openLog(ctx)
-	if err != nil {
-		return nil, err
 	}
 	records, err := log.ReadFilter(ctx, events.KindFilter(events.System, events.KindWorker), 1, 0)
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,7 @@ func filterFlags(cmd *cobra.Command, filters string, r *queryRequest) {
 		case 'x':
 			cmd.Flags().StringVar(&r.Text, "text", "", "only those in which all these words were said; word* is a beginning")
 		case 't':
-			cmd.Flags().StringVar(&r.Since, "since", "", "only those from then on: a day, a time, or so long ago (90m)")
+			cmd.Flags().StringVar(&r.Since, "since", "", "only those from then on: a time, a day, or how long ago (90m)")
 			cmd.Flags().StringVar(&r.Until, "until", "", "only those before then")
 		}
 	}
@@ -50,30 +49,13 @@ func (r *queryRequest) times(now time.Time) error {
 		if *f.at == "" {
 			continue
 		}
-		t, err := timeOf(*f.at, now)
+		t, err := parseTime(*f.at, now)
 		if err != nil {
-			return cli.Usage("--%s %q: %w", f.name, *f.at, err)
+			return cli.Usage("--%s %q %w", f.name, *f.at, err)
 		}
 		*f.at = t.UTC().Format(time.RFC3339Nano)
 	}
 	return nil
-}
-
-// timeOf reads a day or a time, in local time if it names no zone, or a duration
-// before now.
-func timeOf(text string, now time.Time) (time.Time, error) {
-	if d, err := time.ParseDuration(text); err == nil {
-		return now.Add(-d), nil
-	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("use a day (2026-01-31), a time (2026-01-31 15:04) or a duration (90m)")
 }
 
 func (a *app) lister(l lister) *cobra.Command {

@@ -11,6 +11,49 @@ import (
 	"correx/pkg/events"
 )
 
+func TestParseTime(t *testing.T) {
+	zone := time.FixedZone("there", 2*3600)
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, zone)
+	for text, want := range map[string]string{
+		"90m":                  "2026-01-31T08:30:00Z",
+		"2026-01-30":           "2026-01-29T22:00:00Z",
+		"2026-01-30 15:04":     "2026-01-30T13:04:00Z",
+		"2026-01-30T15:04:05":  "2026-01-30T13:04:05Z",
+		"2026-01-30T15:04:05Z": "2026-01-30T15:04:05Z",
+	} {
+		got, err := parseTime(text, now)
+		if err != nil || got.UTC().Format(time.RFC3339Nano) != want {
+			t.Errorf("%s is %v, %v, not %s", text, got.UTC(), err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"yesterday": `--until "yesterday" is none; write a time (`,
+		"120":       `--until "120" is none; write a time (`, // lists know no sequences
+		"-5m":       `--until "-5m" lies ahead; write how long ago it is (5m0s)`,
+	} {
+		r := queryRequest{Until: text}
+		if err := r.times(now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestParsePoint(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"0":         "the first sequence of EVENTS is 1",
+		"-1h":       `point "-1h" lies ahead; write how long ago it is (1h0m0s)`,
+		"yesterday": "or a sequence (120)",
+	} {
+		if p, err := parsePoint(text, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is %+v, %v", text, p, err)
+		}
+	}
+	if p, err := parsePoint("2026-01-30", now); err != nil || p.seq != 0 || !p.time.Equal(now.Add(-36*time.Hour)) {
+		t.Errorf("a day is %+v, %v", p, err)
+	}
+}
+
 func TestFindPoint(t *testing.T) {
 	begun := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	s := story{session: "s1", last: 30, read: begun.Add(time.Hour)}

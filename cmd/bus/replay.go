@@ -30,7 +30,8 @@ func newReplay(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay", Short: "facts that are stored, from the beginning",
 		Long: `Replay prints stored facts in the order of the log. A point is a sequence of
-EVENTS, a time (2026-01-02T15:04:05Z) or how long ago it is (10m).
+EVENTS, a time (2026-01-02T15:04:05Z, or 2026-01-02 15:04 in local time), the
+beginning of a day (2026-01-02), or how long ago it is (10m).
 
 Formats: story, for people; jsonl, a lossless object a line, each with its hash, and
 of the whole stream with a head and an end that hold its identity and its chain;

@@ -17,8 +17,8 @@ all that it needs; no other process must run but the server.
 
 With --at it shows the session as it was at a point, with the questions that
 waited then; with --diff, what changed from one point to another, or to the end.
-A point is a sequence of EVENTS, a time such as 2026-01-02T15:04:05Z, or how long
-ago it is, such as 10m.`
+A point is a sequence of EVENTS, a time (2026-01-02T15:04:05Z, or 2026-01-02 15:04
+in local time), the beginning of a day (2026-01-02), or how long ago it is (10m).`
 
 // A showing is what of a session is to be shown.
 type showing struct {

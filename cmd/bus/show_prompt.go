@@ -50,11 +50,8 @@ func repack(ctx context.Context, log *eventlog.Log, of events.SessionID, id even
 		return p, fmt.Errorf("session %s has no inference %s; bus show %s lists them", of, id, of)
 	}
 	p.state = session.State{ID: of}
-	if of != events.System && asked.Through > 0 {
-		read := func(id events.SessionID, through uint64, fn func(events.Record) error) error {
-			return log.Each(ctx, events.SessionFilter(id), 1, through, fn)
-		}
-		if p.state, err = session.Read(read, of, asked.Through); err != nil {
+	if of != events.System {
+		if p.state, err = session.Read(eventlog.Sessions(ctx, log), of, asked.Through); err != nil {
 			return p, err
 		}
 	}

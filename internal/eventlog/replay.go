@@ -21,3 +21,19 @@ func Replay[S any](ctx context.Context, l *Log, filter string, s S, evolve func(
 	}
 	return s, last, nil
 }
+
+// A Source is whatever hands over records as [Log.Each] does.
+type Source interface {
+	Each(ctx context.Context, filter string, from, through uint64, fn func(events.Record) error) error
+}
+
+// Sessions returns what reads one session of src up to a sequence (0: nothing of
+// it), oldest first, as session.Read and session.Continue want it.
+func Sessions(ctx context.Context, src Source) func(id events.SessionID, through uint64, fn func(events.Record) error) error {
+	return func(id events.SessionID, through uint64, fn func(events.Record) error) error {
+		if through == 0 {
+			return nil
+		}
+		return src.Each(ctx, events.SessionFilter(id), 1, through, fn)
+	}
+}

@@ -1,21 +1,17 @@
 package kernel
 
 import (
+	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
-
-// records reads a session from the log, as [session.Reader].
-func (k *Kernel) records(id events.SessionID, through uint64, fn func(events.Record) error) error {
-	return k.Log.Each(k.ctx, events.SessionFilter(id), 1, through, fn)
-}
 
 // next folds one more record. The past of a fork stands in another session: it is
 // read until the server gives it, for without it nothing can be decided. Only a
 // kernel that stops goes on without.
 func (k *Kernel) next(s session.State, r events.Record) session.State {
 	for {
-		next, err := session.Continue(s, r, k.records)
+		next, err := session.Continue(s, r, eventlog.Sessions(k.ctx, k.Log))
 		if err == nil {
 			return next
 		}
@@ -36,7 +32,7 @@ func (k *Kernel) handle(s session.State, w session.World, c *wish) (session.Answ
 	if err != nil {
 		return session.Answer{}, err
 	}
-	from, err := session.ReadForkPoint(k.records, fork.Session, fork.At, end)
+	from, err := session.ReadForkPoint(eventlog.Sessions(k.ctx, k.Log), fork.Session, fork.At, end)
 	if err != nil {
 		return session.Answer{}, err
 	}

@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"sync"
 
+	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
-
-// A reader is what this package needs of the event log.
-type reader interface {
-	ReadFilter(ctx context.Context, filter string, from, through uint64) ([]events.Record, error)
-}
 
 // maxSessions bounds how many folds are kept, so that a turn reads only what is
 // new.
@@ -20,7 +16,7 @@ const maxSessions = 64
 
 // sessions folds sessions from the log. It is safe for concurrent use.
 type sessions struct {
-	log reader
+	log eventlog.Source
 
 	mu   sync.Mutex
 	kept map[events.SessionID]fold
@@ -33,7 +29,7 @@ type fold struct {
 	used    int
 }
 
-func newSessions(log reader) *sessions {
+func newSessions(log eventlog.Source) *sessions {
 	return &sessions{log: log, kept: map[events.SessionID]fold{}}
 }
 
@@ -50,35 +46,17 @@ func (s *sessions) at(ctx context.Context, id events.SessionID, through uint64) 
 		f = fold{} // an older turn than the one we know: from the beginning
 	}
 	if f.through < through {
-		recs, err := s.log.ReadFilter(ctx, events.SessionFilter(id), f.through+1, through)
+		err := s.log.Each(ctx, events.SessionFilter(id), f.through+1, through, func(r events.Record) (err error) {
+			f.state, err = session.Continue(f.state, r, eventlog.Sessions(ctx, s.log))
+			return err
+		})
 		if err != nil {
 			return session.State{}, fmt.Errorf("read session %s up to %d: %w", id, through, err)
-		}
-		for _, r := range recs {
-			if f.state, err = session.Continue(f.state, r, s.reader(ctx)); err != nil {
-				return session.State{}, err
-			}
 		}
 		f.through = through
 	}
 	s.keep(id, f)
 	return f.state, nil
-}
-
-// reader reads the past of forks.
-func (s *sessions) reader(ctx context.Context) session.Reader {
-	return func(id events.SessionID, through uint64, fn func(events.Record) error) error {
-		recs, err := s.log.ReadFilter(ctx, events.SessionFilter(id), 1, through)
-		if err != nil {
-			return err
-		}
-		for _, r := range recs {
-			if err := fn(r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 }
 
 // keep remembers the furthest fold of each session, and forgets the one that was
@@ -105,14 +83,14 @@ func (s *sessions) keep(id events.SessionID, f fold) {
 
 // offers finds tools as workers announced them. It is safe for concurrent use.
 type offers struct {
-	log reader
+	log eventlog.Source
 
 	mu      sync.Mutex
 	known   map[events.ToolRef]events.ToolOffer
 	through uint64
 }
 
-func newOffers(log reader) *offers {
+func newOffers(log eventlog.Source) *offers {
 	return &offers{log: log, known: map[events.ToolRef]events.ToolOffer{}}
 }
 
@@ -153,16 +131,16 @@ func (o *offers) read(ctx context.Context, through uint64) error {
 		return nil
 	}
 	filter := events.KindFilter(events.System, events.KindWorker)
-	recs, err := o.log.ReadFilter(ctx, filter, o.through+1, through)
-	if err != nil {
-		return fmt.Errorf("read what workers announced: %w", err)
-	}
-	for _, r := range recs {
+	err := o.log.Each(ctx, filter, o.through+1, through, func(r events.Record) error {
 		if f, ok := r.Fact.(events.WorkerStarted); ok {
 			for _, t := range session.ToolsOf(f) {
 				o.known[events.ToolRef{Name: t.Name, Digest: t.Digest}] = t
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read what workers announced: %w", err)
 	}
 	o.through = through
 	return nil

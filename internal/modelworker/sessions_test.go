@@ -17,15 +17,16 @@ type shelf struct {
 	read int
 }
 
-func (s *shelf) ReadFilter(_ context.Context, filter string, from, through uint64) ([]events.Record, error) {
-	var found []events.Record
+func (s *shelf) Each(_ context.Context, filter string, from, through uint64, fn func(events.Record) error) error {
 	for _, r := range s.recs {
 		if strings.HasPrefix(r.Subject, strings.TrimSuffix(filter, ">")) && r.Seq >= from && r.Seq <= through {
-			found = append(found, r)
 			s.read++
+			if err := fn(r); err != nil {
+				return err
+			}
 		}
 	}
-	return found, nil
+	return nil
 }
 
 func (s *shelf) add(t *testing.T, f events.Fact) uint64 {

@@ -150,7 +150,7 @@ func (v *verifier) handle(s session.State, w session.World, c events.Wish, r eve
 	if !ok {
 		return session.Handle(s, w, c, d.Now), nil
 	}
-	from, err := session.ReadForkPoint(v.reader, fork.Session, fork.At, r.Seq-1)
+	from, err := session.ReadForkPoint(v.sessions, fork.Session, fork.At, r.Seq-1)
 	if err != nil {
 		return session.Answer{}, err
 	}

@@ -17,9 +17,7 @@ import (
 
 // A Source is a log that can be read from anywhere, more than once.
 type Source interface {
-	// Each calls fn with the records that filter selects, from ≤ sequence ≤
-	// through, in order. It stops at the first error of fn and returns it.
-	Each(ctx context.Context, filter string, from, through uint64, fn func(events.Record) error) error
+	eventlog.Source
 	// Command returns a command as it was published, or false if it is not at hand.
 	Command(ctx context.Context, id events.CommandID) (events.Wish, bool, error)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"correx/internal/eventlog"
 	"correx/internal/session"
 	"correx/pkg/events"
 )
@@ -49,7 +50,7 @@ const maxFindings = 100
 // Verify folds the first through records of a log, and checks each decision in
 // them. Progress may be nil.
 func Verify(ctx context.Context, src Source, through uint64, progress func(done uint64)) (Result, error) {
-	v := verifier{ctx: ctx, src: src, folds: map[session.Key]*fold{}, cited: map[events.CommandID]uint64{}, seen: map[events.SessionID]bool{}}
+	v := verifier{ctx: ctx, src: src, sessions: eventlog.Sessions(ctx, src), folds: map[session.Key]*fold{}, cited: map[events.CommandID]uint64{}, seen: map[events.SessionID]bool{}}
 	err := src.Each(ctx, events.PrefixFact+".>", 1, through, func(r events.Record) error {
 		if progress != nil && r.Seq%1000 == 0 {
 			progress(r.Seq)
@@ -63,13 +64,14 @@ func Verify(ctx context.Context, src Source, through uint64, progress func(done 
 }
 
 type verifier struct {
-	ctx   context.Context
-	src   Source
-	world worlds
-	folds map[session.Key]*fold
-	cited map[events.CommandID]uint64 // the fact that carries a command out, or rejects it
-	seen  map[events.SessionID]bool
-	out   Result
+	ctx      context.Context
+	src      Source
+	sessions session.Reader
+	world    worlds
+	folds    map[session.Key]*fold
+	cited    map[events.CommandID]uint64 // the fact that carries a command out, or rejects it
+	seen     map[events.SessionID]bool
+	out      Result
 }
 
 // record checks one record, and folds it.
@@ -91,7 +93,7 @@ func (v *verifier) record(r events.Record) error {
 	if err != nil {
 		return err
 	}
-	next, err := session.Continue(f.state, r, v.reader)
+	next, err := session.Continue(f.state, r, v.sessions)
 	if err != nil {
 		return err
 	}
@@ -152,11 +154,6 @@ func (v *verifier) cite(c events.CommandID, seq uint64) string {
 	return ""
 }
 
-// reader reads a session, as [session.Reader].
-func (v *verifier) reader(id events.SessionID, through uint64, fn func(events.Record) error) error {
-	return v.src.Each(v.ctx, events.SessionFilter(id), 1, through, fn)
-}
-
 // fold returns what is folded of a key before r. What rested and is referred to
 // again is read again.
 func (v *verifier) fold(id session.Key, r events.Record) (*fold, error) {
@@ -182,7 +179,7 @@ func (v *verifier) stateAt(id session.Key, seq uint64) (session.State, error) {
 		return session.State{ID: id.Session}, nil
 	}
 	if id.Kind == "" {
-		return session.Read(v.reader, id.Session, seq)
+		return session.Read(v.sessions, id.Session, seq)
 	}
 	var all []events.Record
 	for _, filter := range id.Filters() {

@@ -161,7 +161,7 @@ func (k *Kernel) carryOut(e *key) bool {
 			k.settle(w)
 			continue
 		}
-		a, err := k.handle(state, world, w)
+		a, err := session.Handle(state, world, w.Wish, k.Clock(), k.others())
 		if err != nil {
 			e.pending = append(rest, e.pending[n:]...)
 			if k.pause("read what is to be forked", err) {

@@ -21,20 +21,10 @@ func (k *Kernel) next(s session.State, r events.Record) session.State {
 	}
 }
 
-// handle says what becomes of a command. A fork is decided on the other session as
-// it was, which no later record can change.
-func (k *Kernel) handle(s session.State, w session.World, c *wish) (session.Answer, error) {
-	fork, ok := c.Command.(events.SessionFork)
-	if !ok {
-		return session.Handle(s, w, c.Wish, k.Clock()), nil
+// others is what a command may look at beside its own key.
+func (k *Kernel) others() session.Others {
+	return session.Others{
+		Read: eventlog.Sessions(k.ctx, k.Log),
+		Last: func() (uint64, error) { return k.Log.Last(k.ctx) },
 	}
-	end, err := k.Log.Last(k.ctx)
-	if err != nil {
-		return session.Answer{}, err
-	}
-	from, err := session.ReadForkPoint(eventlog.Sessions(k.ctx, k.Log), fork.Session, fork.At, end)
-	if err != nil {
-		return session.Answer{}, err
-	}
-	return session.HandleFork(s, from, w, c.Wish, k.Clock()), nil
 }

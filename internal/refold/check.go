@@ -131,7 +131,8 @@ func (v *verifier) answer(s session.State, w session.World, r events.Record, d e
 	if len(wish.Faults) > 0 {
 		return nil, fmt.Sprintf("command %s has faults: %s", d.Command, strings.Join(wish.Faults, "; ")), nil
 	}
-	a, err := v.handle(s, w, wish, r, d)
+	before := session.Others{Read: v.sessions, Last: func() (uint64, error) { return r.Seq - 1, nil }}
+	a, err := session.Handle(s, w, wish, d.Now, before)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -141,20 +142,6 @@ func (v *verifier) answer(s session.State, w session.World, r events.Record, d e
 		return nil, fmt.Sprintf("command %s had to wait for %s", d.Command, a.Why), nil
 	}
 	return a.Decision, "", nil
-}
-
-// handle says what becomes of a command. A fork is decided on the other session as
-// it was.
-func (v *verifier) handle(s session.State, w session.World, c events.Wish, r events.Record, d events.Decision) (session.Answer, error) {
-	fork, ok := c.Command.(events.SessionFork)
-	if !ok {
-		return session.Handle(s, w, c, d.Now), nil
-	}
-	from, err := session.ReadForkPoint(v.sessions, fork.Session, fork.At, r.Seq-1)
-	if err != nil {
-		return session.Answer{}, err
-	}
-	return session.HandleFork(s, from, w, c, d.Now), nil
 }
 
 // compare holds a record against the decision that it should be; before is the

@@ -20,9 +20,20 @@ type Answer struct {
 // session, or the invocation or inference of no session, that [KeyOf] names.
 // Whoever calls it has looked for a citation in s before, and rejects only
 // after reading to the end of the log.
-func Handle(s State, w World, c events.Wish, now time.Time) Answer {
+//
+// An error is one of others, at which only a fork looks; then there is no answer
+// yet.
+func Handle(s State, w World, c events.Wish, now time.Time, others Others) (Answer, error) {
 	h := handler{s, w, c, now}
-	switch b := c.Command.(type) {
+	if b, ok := c.Command.(events.SessionFork); ok {
+		return h.fork(b, others)
+	}
+	return h.answer(), nil
+}
+
+// answer is [Handle] of whatever looks at its own key alone.
+func (h handler) answer() Answer {
+	switch b := h.c.Command.(type) {
 	case events.SessionStart:
 		return h.start(b)
 	case events.SessionSay:
@@ -44,7 +55,7 @@ func Handle(s State, w World, c events.Wish, now time.Time) Answer {
 	case events.InferenceRun:
 		return h.infer(b)
 	}
-	return h.reject("%s is not supported by this version", c.Verb)
+	return h.reject("%s is not supported by this version", h.c.Verb)
 }
 
 // A Key names the State that a record or a command belongs to: a session, or

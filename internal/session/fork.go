@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"correx/pkg/events"
 )
@@ -130,52 +129,58 @@ func (s State) UnderWay() string {
 	return ""
 }
 
-// A ForkPoint is a session as it was where somebody wants to fork it.
-type ForkPoint struct {
-	State
-	Before uint64 // the last sequence up to there at which it can be forked; 0: none
-	End    uint64 // the last sequence of the log
+// Others is what a command may look at beside its own key: sessions as they were,
+// which no later record can change.
+type Others struct {
+	Read Reader
+	Last func() (uint64, error) // sequence of the log's last record
 }
 
-// ReadForkPoint reads a session up to the sequence at, of a log that ends at end.
-func ReadForkPoint(read Reader, id events.SessionID, at, end uint64) (ForkPoint, error) {
-	p := ForkPoint{State: State{ID: id}, End: end}
-	if at > end {
-		return p, nil
+// A forkPoint is a session as it was where somebody wants to fork it.
+type forkPoint struct {
+	State
+	before uint64 // the last sequence up to there at which it can be forked; 0: none
+	end    uint64 // the last sequence of the log
+}
+
+// at reads a session up to the sequence at.
+func (o Others) at(id events.SessionID, at uint64) (p forkPoint, err error) {
+	p.State = State{ID: id}
+	if p.end, err = o.Last(); err != nil || at > p.end {
+		return p, err
 	}
-	err := read(id, at, func(r events.Record) error {
-		s, err := Continue(p.State, r, read)
+	err = o.Read(id, at, func(r events.Record) error {
+		s, err := Continue(p.State, r, o.Read)
 		if err != nil {
 			return err
 		}
 		p.State = s
 		if s.Status != "" && s.UnderWay() == "" {
-			p.Before = r.Seq
+			p.before = r.Seq
 		}
 		return nil
 	})
 	return p, err
 }
 
-// HandleFork is [Handle] of session.fork: s is the new session, which should not
-// be there, from is the other one where it is to be forked.
-func HandleFork(s State, from ForkPoint, w World, c events.Wish, now time.Time) Answer {
-	h := handler{s, w, c, now}
-	b, ok := c.Command.(events.SessionFork)
-	key, _ := KeyOf(c)
-	switch busy := from.UnderWay(); {
-	case !ok:
-		return h.reject("%s does not fork", c.Verb)
-	case s.Status != "":
-		return h.reject("session %q exists; choose another id, or none to be given one", key.Session)
-	case b.At > from.End:
-		return h.reject("EVENTS ends at sequence %d; session %q cannot be forked at %d", from.End, b.Session, b.At)
-	case from.Status == "":
-		return h.reject("session %q had not begun at sequence %d, or does not exist", b.Session, b.At)
-	case busy != "":
-		return h.reject("session %q cannot be forked at %d: %s; fork it %s", b.Session, b.At, busy, instead(from.Before))
+// fork opens h's session, which should not be there, with the past of another.
+func (h handler) fork(b events.SessionFork, others Others) (Answer, error) {
+	from, err := others.at(b.Session, b.At)
+	if err != nil {
+		return Answer{}, fmt.Errorf("read session %s, which is to be forked at %d: %w", b.Session, b.At, err)
 	}
-	return h.main(forked(b, *from.Started, events.SessionStarted{Ref: h.ref(key.Session), Decision: h.decision()}))
+	key, _ := KeyOf(h.c)
+	switch busy := from.UnderWay(); {
+	case h.s.Status != "":
+		return h.reject("session %q exists; choose another id, or none to be given one", key.Session), nil
+	case b.At > from.end:
+		return h.reject("EVENTS ends at sequence %d; session %q cannot be forked at %d", from.end, b.Session, b.At), nil
+	case from.Status == "":
+		return h.reject("session %q had not begun at sequence %d, or does not exist", b.Session, b.At), nil
+	case busy != "":
+		return h.reject("session %q cannot be forked at %d: %s; fork it %s", b.Session, b.At, busy, instead(from.before)), nil
+	}
+	return h.main(forked(b, *from.Started, events.SessionStarted{Ref: h.ref(key.Session), Decision: h.decision()})), nil
 }
 
 func instead(seq uint64) string {

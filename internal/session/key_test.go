@@ -13,6 +13,14 @@ func TestEveryCommandHasTheKeyOfItsFact(t *testing.T) {
 	inference := func(id string) session.Key {
 		return session.Key{Session: events.System, Kind: events.KindInference, ID: id}
 	}
+	// What a fork looks at: s1 has begun, and no more.
+	begun := events.SessionStarted{Ref: events.Ref{Session: "s1", ID: events.Main}, Task: "x"}
+	others := session.Others{
+		Read: func(_ events.SessionID, _ uint64, fn func(events.Record) error) error {
+			return fn(events.Record{Seq: 1, Aggregate: events.AggregateOf(begun), Fact: begun})
+		},
+		Last: func() (uint64, error) { return 1, nil },
+	}
 	for _, c := range []struct {
 		command events.Command
 		want    session.Key
@@ -23,8 +31,8 @@ func TestEveryCommandHasTheKeyOfItsFact(t *testing.T) {
 		{events.SessionPause{Session: "s1"}, s1},
 		{events.SessionResume{Session: "s1"}, s1},
 		{events.SessionCancel{Session: "s1"}, s1},
-		{events.SessionFork{Session: "s1"}, session.Key{Session: "s7-abc"}},
-		{events.SessionFork{Session: "s1", New: "s2"}, session.Key{Session: "s2"}},
+		{events.SessionFork{Session: "s1", At: 1}, session.Key{Session: "s7-abc"}},
+		{events.SessionFork{Session: "s1", At: 1, New: "s2"}, session.Key{Session: "s2"}},
 		{events.ToolRun{Tool: "echo"}, tool("i7-abc")},
 		{events.ToolRun{Tool: "echo", Session: events.System, Invocation: "i1"}, tool("i1")},
 		{events.ToolRun{Tool: "echo", Session: "s1", Invocation: "i1"}, s1},
@@ -48,7 +56,13 @@ func TestEveryCommandHasTheKeyOfItsFact(t *testing.T) {
 		// What carries the command out is folded into the state of the same key.
 		w := session.EvolveWorld(session.World{}, events.Record{Aggregate: events.Aggregate{Session: events.System}, Fact: events.WorkerStarted{
 			Ref: events.Ref{Session: events.System, ID: "m1"}, Role: events.RoleModelWorker, Models: []events.ModelOffer{{Name: "m", Token: "m"}}}})
-		a := session.Handle(session.State{ID: got.Session}, w, events.Wish{ID: "7-abc", Actor: "op", Command: c.command}, epoch)
+		a, err := session.Handle(session.State{ID: got.Session}, w, events.Wish{ID: "7-abc", Actor: "op", Command: c.command}, epoch, others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, forks := c.command.(events.SessionFork); forks && a.Decision == nil {
+			t.Errorf("%+v is not carried out: %+v", c.command, a)
+		}
 		if d := a.Decision; d != nil {
 			of, _ := session.KeyOfRecord(events.Record{Aggregate: events.AggregateOf(d.Fact)})
 			if of != got || d.Cause != "command/7-abc" {

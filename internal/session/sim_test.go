@@ -243,15 +243,12 @@ func (s *sim) command() bool {
 }
 
 func (s *sim) handle(key session.Key, w events.Wish) session.Answer {
-	f, ok := w.Command.(events.SessionFork)
-	if !ok {
-		return session.Handle(s.state(key), s.world, w, s.now)
-	}
-	from, err := session.ReadForkPoint(s.log.read, f.Session, f.At, uint64(len(s.log.recs)))
+	others := session.Others{Read: s.log.read, Last: func() (uint64, error) { return uint64(len(s.log.recs)), nil }}
+	a, err := session.Handle(s.state(key), s.world, w, s.now, others)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return session.HandleFork(s.state(key), from, s.world, w, s.now)
+	return a
 }
 
 // reject answers a command. A kernel that did not look for an earlier answer

@@ -67,6 +67,9 @@ func (p *program) run(ctx context.Context, name string) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
+	if from := db.Migrated(); from > 0 {
+		logger.Info("the database was brought to the newest schema", "from", from, "to", projection.SchemaVersion)
+	}
 	key, err := access.CheckpointSigner(cfg.State)
 	if err != nil {
 		return errors.Join(err, db.Close())

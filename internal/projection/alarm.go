@@ -74,10 +74,23 @@ func damaged(err error) error {
 	return err
 }
 
+// otherSchema is of a database that cannot be migrated.
 func otherSchema(path, have string) error {
 	return &AlarmError{ErrSchema,
-		fmt.Sprintf("%s has %s, this program writes %s", path, have, schemaName()),
+		fmt.Sprintf("%s has %q, this program writes %q, and there is no way from the one to the other", path, have, schemaName()),
 		"use the program that made it, or let `projector rebuild` make the database anew"}
+}
+
+func newerSchema(path string, have int) error {
+	return &AlarmError{ErrSchema,
+		fmt.Sprintf("%s has version %d, which a newer program wrote; this one knows versions up to %d", path, have, SchemaVersion),
+		"use a program as new as that one, or name another file with --db; `projector rebuild` makes the database anew for this one"}
+}
+
+func olderSchema(path string, have int) error {
+	return &AlarmError{ErrSchema,
+		fmt.Sprintf("%s has version %d, this program reads %d", path, have, SchemaVersion),
+		"start `projector` on it, which brings it to that version, or let `projector rebuild` make it anew"}
 }
 
 // alarmOf makes an alarm of what the log itself noticed while it was followed.

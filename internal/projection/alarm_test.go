@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,19 +194,47 @@ func TestAlarmsOfADamagedStore(t *testing.T) {
 	}
 }
 
+// A database of a newer program, one that is too old and one of no known schema are
+// left as they are.
 func TestAnotherSchemaIsAnAlarm(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.db")
-	db := open(t, path)
-	if _, err := db.setup.ExecContext(t.Context(), `UPDATE meta SET value = 'version 0' WHERE key = 'schema'`); err != nil {
+	for schema, says := range map[string]string{
+		"version 0":                           "projector rebuild",
+		"version 2, search " + hasFTS:         "projector rebuild",
+		"version 3, search another":           "projector rebuild",
+		"version 999, search " + hasFTS:       "which a newer program wrote",
+		"version 999, search somehow, by sea": "which a newer program wrote",
+	} {
+		path := filepath.Join(t.TempDir(), "a.db")
+		db := open(t, path)
+		if _, err := db.setup.ExecContext(t.Context(), `UPDATE meta SET value = ? WHERE key = 'schema'`, schema); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before := read(t, path)
+		for range 2 {
+			_, err := Open(t.Context(), path, testIdentity)
+			alarmed(t, err, ErrSchema)
+			if err != nil && !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v; it does not say %q", schema, err, says)
+			}
+			_, err = OpenReadOnly(t.Context(), path)
+			alarmed(t, err, ErrSchema)
+		}
+		if !bytes.Equal(read(t, path), before) {
+			t.Errorf("%s: the file was changed", schema)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Open(t.Context(), path, testIdentity)
-	alarmed(t, err, ErrSchema)
-	_, err = OpenReadOnly(t.Context(), path)
-	alarmed(t, err, ErrSchema)
+	return b
 }
 
 func TestADamagedFileIsAnAlarm(t *testing.T) {

@@ -101,9 +101,9 @@ func (w *Writer) toolRejected(r events.Record, f events.ToolExecutionRejected) e
 		return err
 	}
 	a := r.Aggregate
-	err := w.exec(`UPDATE invocations SET tier = max(tier, ?), reason = ?, rejected_by = ?, denied = ?, expired = ?
+	err := w.exec(`UPDATE invocations SET reason = ?, rejected_by = ?, denied = ?, expired = ?
 		WHERE session = ? AND invocation = ?`,
-		f.Tier.String(), f.Reason, f.Worker, f.Denied, f.Expired, a.Session, a.ID)
+		f.Reason, f.Worker, f.Denied, f.Expired, a.Session, a.ID)
 	if err != nil {
 		return err
 	}
@@ -116,16 +116,17 @@ func (w *Writer) toolRejected(r events.Record, f events.ToolExecutionRejected) e
 // its row begins with the answer.
 func (w *Writer) approval(r events.Record) error {
 	a, at := r.Aggregate, stamp(r.Time)
-	status := session.ApprovalRequested
+	status, tier := session.ApprovalRequested, events.T0
 	var err error
 	switch f := r.Fact.(type) {
 	case events.ApprovalRequested:
+		tier = f.Tier
 		err = w.exec(`INSERT INTO approvals (session, invocation, status, tool, tool_token, tier, digest, policy_version,
 			why, notes, deadline, seq, requested_at) VALUES (?,?,'PENDING',?,?,?,?,?,?,?,?,?,?)`,
 			a.Session, a.ID, f.Tool, f.Token, f.Tier.String(), f.Digest, f.Policy, f.Why, list(f.Notes),
 			stamp(f.Deadline), r.Seq, at)
 	case events.ApprovalGranted:
-		status, err = session.Approved, w.granted(r, f)
+		status, tier, err = session.Approved, f.Tier, w.granted(r, f)
 	case events.ApprovalDenied:
 		status = session.Denied
 		err = w.exec(`UPDATE approvals SET status = 'DENIED', answered_seq = ?, answered_at = ?, answered_by = 'person',
@@ -139,7 +140,8 @@ func (w *Writer) approval(r events.Record) error {
 	if err != nil {
 		return err
 	}
-	return w.exec(`UPDATE invocations SET status = ? WHERE session = ? AND invocation = ?`, status, a.Session, a.ID)
+	return w.exec(`UPDATE invocations SET status = ?, tier = max(tier, ?) WHERE session = ? AND invocation = ?`,
+		status, tier.String(), a.Session, a.ID)
 }
 
 func (w *Writer) granted(r events.Record, f events.ApprovalGranted) error {

@@ -18,8 +18,9 @@ import (
 	"correx/pkg/audit"
 )
 
-// SchemaVersion changes with schema.sql and with what is written into it.
-const SchemaVersion = 3
+// SchemaVersion changes with schema.sql and with what is written into it, and each
+// change needs a step in [steps], which takes older databases along.
+const SchemaVersion = 4
 
 //go:embed schema.sql
 var schemaSQL string
@@ -34,6 +35,8 @@ type DB struct {
 	read  *sql.DB
 	at    Checkpoint
 	id    Identity
+
+	migrated int // the version it had, if it was another
 }
 
 // A Checkpoint is how far the log has been applied, and what stands there.
@@ -49,10 +52,11 @@ func (c Checkpoint) clone() Checkpoint {
 	return c
 }
 
-// Open opens or makes the database at path for the stream that id names. A
-// database of another stream or schema is an [AlarmError]; whether the log
-// still has the record at the checkpoint is for [Projector.Run] to see. The
-// caller holds the file's [Lock].
+// Open opens or makes the database at path for the stream that id names. One of an
+// older version of the schema is migrated. A database of another stream, of a newer
+// schema or of one that is too old is an [AlarmError]; whether the log still has the
+// record at the checkpoint is for [Projector.Run] to see. The caller holds the file's
+// [Lock].
 func Open(ctx context.Context, path string, id Identity) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -78,7 +82,11 @@ func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
 	if db.read, err = sql.Open("sqlite3", dsn(path, "_query_only=1&mode=rw")); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	if err := db.load(ctx, db.read); err != nil {
+	version, err := db.load(ctx, db.read)
+	if err == nil && version < SchemaVersion {
+		err = olderSchema(path, version)
+	}
+	if err != nil {
 		return nil, damaged(errors.Join(fmt.Errorf("read database %s: %w", path, err), db.Close()))
 	}
 	return db, nil
@@ -127,11 +135,17 @@ func (db *DB) prepare(ctx context.Context, id Identity) error {
 	if tables == 0 {
 		return db.create(ctx, id)
 	}
-	if err := db.load(ctx, db.setup); err != nil {
+	version, err := db.load(ctx, db.setup)
+	if err != nil {
 		return fmt.Errorf("read database %s: %w", db.path, err)
 	}
 	if db.id.Stream != id.Stream || !db.id.Created.Equal(id.Created) {
 		return foreignStream(db.id, id)
+	}
+	if version < SchemaVersion {
+		if err := db.migrate(ctx, version); err != nil {
+			return err
+		}
 	}
 	if _, err := db.setup.ExecContext(ctx, indexSQL); err != nil {
 		return fmt.Errorf("index database %s: %w", db.path, err)
@@ -171,23 +185,23 @@ type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// load reads meta.
-func (db *DB) load(ctx context.Context, q queryer) error {
+// load reads meta, and returns the version of the schema.
+func (db *DB) load(ctx context.Context, q queryer) (version int, err error) {
 	meta, err := readMeta(ctx, q)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if meta["schema"] != schemaName() {
-		return otherSchema(db.path, meta["schema"])
+	if version, err = schemaOf(db.path, meta["schema"]); err != nil {
+		return version, err
 	}
 	db.id.Stream = meta["stream"]
 	if db.id.Created, err = time.Parse(time.RFC3339Nano, meta["stream_created"]); err != nil {
-		return &AlarmError{ErrDamaged, fmt.Sprintf("meta: stream_created: %v", err), rebuild}
+		return version, &AlarmError{ErrDamaged, fmt.Sprintf("meta: stream_created: %v", err), rebuild}
 	}
 	if db.at, err = checkpointOf(meta); err != nil {
-		return &AlarmError{ErrDamaged, err.Error(), rebuild}
+		return version, &AlarmError{ErrDamaged, err.Error(), rebuild}
 	}
-	return nil
+	return version, nil
 }
 
 func readMeta(ctx context.Context, q queryer) (map[string]string, error) {

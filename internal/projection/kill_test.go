@@ -23,6 +23,8 @@ const (
 	childURL = "CORREX_TEST_PROJECT_URL"
 	childDB  = "CORREX_TEST_PROJECT_DB"
 	childTo  = "CORREX_TEST_BACKUP_TO" // with this one it backs childDB up
+
+	childMigrates = "CORREX_TEST_MIGRATE" // with this one it migrates a database, and stops short of the end
 )
 
 func TestMain(m *testing.M) {
@@ -39,6 +41,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if path := os.Getenv(childMigrates); path != "" {
+		fmt.Fprintln(os.Stderr, halfMigrated(path))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

@@ -13,19 +13,25 @@ import (
 // one of few aggregates, and is what may follow there or anything else.
 func randomStory(s *story, rng *rand.Rand, n int) {
 	for range n {
-		session := fmt.Sprintf("s%d", rng.IntN(4))
-		switch k := rng.IntN(10); {
-		case k < 2:
-			s.add(randomSession(rng, session))
-		case k < 4:
-			s.add(randomInference(rng, session, fmt.Sprintf("t%d", rng.IntN(n/40+1)), s.started))
-		case k < 9:
-			s.add(randomTool(rng, session, fmt.Sprintf("t%d-0", rng.IntN(n/40+1)), s))
-		default:
-			randomOther(s, rng, session)
-		}
-		s.note()
+		randomRecord(s, rng, 4, n/40+1)
 	}
+}
+
+// randomRecord adds a record to one of some sessions, which have calls inferences
+// and as many invocations each.
+func randomRecord(s *story, rng *rand.Rand, sessions, calls int) {
+	session := fmt.Sprintf("s%d", rng.IntN(sessions))
+	switch k := rng.IntN(10); {
+	case k < 2:
+		s.add(randomSession(rng, session))
+	case k < 4:
+		s.add(randomInference(rng, session, fmt.Sprintf("t%d", rng.IntN(calls)), s.started))
+	case k < 9:
+		s.add(randomTool(rng, session, fmt.Sprintf("t%d-0", rng.IntN(calls)), s))
+	default:
+		randomOther(s, rng, session)
+	}
+	s.note()
 }
 
 // started is the latest claim of an aggregate that holds.
@@ -104,7 +110,7 @@ var likely = map[session.ToolInvocationStatus][]int{
 
 func randomTool(rng *rand.Rand, session, id string, s *story) events.Fact {
 	ref := ref(session, id)
-	const call = `{"text":"hi"}`
+	call := fmt.Sprintf(`{"text":"hi\n%s","n":9007199254740993}`, id)
 	a := events.Aggregate{Session: ref.Session, Kind: events.KindTool, ID: id}
 	fence, choice := s.started(a), rng.IntN(16)
 	if next := likely[s.tools[a].Status()]; len(next) > 0 && rng.IntN(3) > 0 {
@@ -112,19 +118,19 @@ func randomTool(rng *rand.Rand, session, id string, s *story) events.Fact {
 	}
 	switch choice {
 	case 0, 1, 2:
-		f := events.ToolInvocationRequested{Ref: ref, Decision: decided(fmt.Sprintf("c%d", rng.IntN(50))), Tier: events.T2, Token: "echo",
-			Request: events.ToolRequest{Tool: "echo", Parameters: events.Raw(call), Stage: "turn-1"}}
+		f := events.ToolInvocationRequested{Ref: ref, Decision: decided(fmt.Sprintf("c%d", rng.IntN(50))), Tier: randomTier(rng), Token: "echo",
+			Request: events.ToolRequest{Invocation: events.ToolInvocationID(id), Session: ref.Session, Tool: "echo", Parameters: events.Raw(call), Stage: "turn-1"}}
 		if rng.IntN(4) == 0 {
 			f.Follows = "t9-0"
 		}
 		return f
 	case 3:
-		return events.ToolPreviewed{Ref: ref, Worker: "w1", Valid: true, Tier: events.T3}
+		return events.ToolPreviewed{Ref: ref, Worker: "w1", Valid: true, Tier: randomTier(rng)}
 	case 4, 5:
-		return events.ApprovalRequested{Ref: ref, Decision: decided(""), Token: "echo", Tool: "echo", Tier: events.T2,
+		return events.ApprovalRequested{Ref: ref, Decision: decided(""), Token: "echo", Tool: "echo", Tier: randomTier(rng),
 			Digest: digestOf("echo", call, nil), Policy: testPolicy, Deadline: epoch.Add(time.Hour)}
 	case 6, 7:
-		return events.ApprovalGranted{Ref: ref, Decision: decided(""), Token: "echo", Tool: "echo", Tier: events.T2, By: "policy",
+		return events.ApprovalGranted{Ref: ref, Decision: decided(""), Token: "echo", Tool: "echo", Tier: randomTier(rng), By: "policy",
 			Digest: digestOf("echo", call, nil), Policy: testPolicy, Until: epoch.Add(time.Hour)}
 	case 8:
 		return events.ApprovalDenied{Ref: ref, Decision: decided(""), Reason: "no"}
@@ -133,20 +139,47 @@ func randomTool(rng *rand.Rand, session, id string, s *story) events.Fact {
 	case 10, 11:
 		return events.ToolExecutionStarted{Ref: ref, Claim: claimOf(1 + rng.IntN(2)), Isolation: events.IsolationNone}
 	case 12:
-		return events.ToolExecutionRejected{Ref: ref, Decision: decided(""), Tier: events.T2, Reason: "rejected"}
+		return events.ToolExecutionRejected{Ref: ref, Decision: decided(""), Tier: randomTier(rng), Reason: "rejected"}
 	case 13:
 		return events.CancelRequested{Ref: ref, Decision: decided(""), Reason: "stop"}
 	case 14:
 		return events.Recovered{Ref: ref, Worker: "w1", Files: []events.RecoveredFile{{Path: "a", Effects: events.EffectsRolledBack}}}
 	}
 	if rng.IntN(2) == 0 {
-		return events.ToolExecutionFailed{Ref: ref, Fence: fence, Reason: "failed", Effects: events.EffectsNone}
+		f := events.ToolExecutionFailed{Ref: ref, Fence: fence, Reason: "failed", Effects: events.EffectsNone}
+		if rng.IntN(2) == 0 {
+			r := randomReceipt(rng, 1)
+			f.Receipt = &r
+		}
+		return f
 	}
-	r := events.ToolReceipt{Output: fmt.Sprintf("output %d", rng.IntN(1000)), Tier: events.T2}
+	r := randomReceipt(rng, 0)
 	if rng.IntN(4) == 0 {
 		r.FollowUp = &events.FollowUp{Tool: "echo", Parameters: events.Raw(call)}
 	}
 	return events.ToolExecutionCompleted{Ref: ref, Fence: fence, Receipt: r}
+}
+
+func randomTier(rng *rand.Rand) events.Tier { return events.Tier(rng.IntN(int(events.T4) + 1)) }
+
+// randomReceipt has of what a receipt may have, now this and now that.
+func randomReceipt(rng *rand.Rand, exit int) events.ToolReceipt {
+	r := events.ToolReceipt{ExitCode: exit, Tier: randomTier(rng), Duration: time.Duration(rng.IntN(1e9))}
+	for _, set := range []func(){
+		func() { r.Output = fmt.Sprintf("output %d", rng.IntN(1000)) },
+		func() { r.Structured = events.Raw(`{"n":9007199254740993,"of":[null,{"a":1.50}]}`) },
+		func() { r.Affected = []string{"a.txt", "b <&> c"} },
+		func() { r.Time = epoch.Add(time.Duration(rng.IntN(1e9))) },
+		func() { r.Metadata = map[string]string{"k": "v", "a": ""} },
+		func() { r.Diff = "--- a\n+++ b\n" },
+		func() { r.Isolation = events.IsolationFSOnly },
+		func() { r.Artifacts = []events.ArtifactRef{{Name: "stdout", SHA256: "ab", Size: 1 << 40}} },
+	} {
+		if rng.IntN(2) == 0 {
+			set()
+		}
+	}
+	return r
 }
 
 func randomOther(s *story, rng *rand.Rand, session string) {
